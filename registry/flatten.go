@@ -1,0 +1,165 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+)
+
+// InputSchema returns the one schema a tool publishes for all its ops: a flat
+// object, the discriminator as an enum, and no combinators, because model APIs
+// refuse oneOf, anyOf, allOf and if at the root. The exact schema of each op is
+// enforced by [Op.Decode]. The bytes are the same from run to run.
+func (s *Set) InputSchema(tool string) (json.RawMessage, error) {
+	t, ops := s.tools[tool], s.Ops(tool)
+	merged := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
+	if t.Discriminator != "" {
+		disc := &jsonschema.Schema{Type: "string"}
+		var lines []string
+		for _, op := range ops {
+			disc.Enum = append(disc.Enum, op.Name)
+			lines = append(lines, op.Name+": "+op.Summary)
+		}
+		disc.Description = strings.Join(lines, "\n")
+		merged.Properties.Set(t.Discriminator, disc)
+		merged.Required = []string{t.Discriminator}
+	}
+	if err := mergeInto(merged, ops, (*Op).Published); err != nil {
+		return nil, fmt.Errorf("tool %s: %w", tool, err)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(merged); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// Published returns the op's own schema as documentation shows it: with the
+// view parameter where the op has one, and defaults in the descriptions.
+func (op *Op) Published() *jsonschema.Schema {
+	p := publish(op.Params)
+	if op.Lean {
+		p.Properties.Set(viewName, &jsonschema.Schema{Type: "string", Enum: []any{"full", "lean"},
+			Description: "lean: plain text, not JSON; fewest tokens."})
+	}
+	return p
+}
+
+// mergeInto adds to dst the properties of one object as several ops have
+// it: same-named objects and array items merge; what some ops do not take is
+// described with the names of those that do.
+func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.Schema) error {
+	type use struct {
+		op     *Op
+		schema *jsonschema.Schema
+		needed bool
+	}
+	var order []string
+	uses := map[string][]use{}
+	for _, op := range ops {
+		o := object(op)
+		for p := o.Properties.Oldest(); p != nil; p = p.Next() {
+			if uses[p.Key] == nil {
+				order = append(order, p.Key)
+			}
+			uses[p.Key] = append(uses[p.Key], use{op, p.Value, slices.Contains(o.Required, p.Key)})
+		}
+	}
+	for _, key := range order {
+		first := *uses[key][0].schema
+		var takers []*Op
+		described := map[string][]string{} // description → ops
+		var texts []string
+		needed := len(uses[key]) == len(ops)
+		for _, u := range uses[key] {
+			if u.schema.Type != first.Type {
+				return fmt.Errorf("op %s: parameter %q is %s here and %s elsewhere in the tool", u.op.ID(), key, u.schema.Type, first.Type)
+			}
+			for _, e := range u.schema.Enum {
+				if !slices.Contains(first.Enum, e) {
+					first.Enum = append(slices.Clip(first.Enum), e)
+				}
+			}
+			if described[u.schema.Description] == nil {
+				texts = append(texts, u.schema.Description)
+			}
+			described[u.schema.Description] = append(described[u.schema.Description], u.op.Name)
+			takers = append(takers, u.op)
+			needed = needed && u.needed
+		}
+		if inner(&first) != nil {
+			item := *inner(&first)
+			item.Properties = jsonschema.NewProperties()
+			item.Required = nil
+			at := func(op *Op) *jsonschema.Schema {
+				i := slices.IndexFunc(uses[key], func(u use) bool { return u.op == op })
+				return inner(uses[key][i].schema)
+			}
+			if err := mergeInto(&item, takers, at); err != nil {
+				return err
+			}
+			setInner(&first, &item)
+		}
+		var parts []string
+		for _, text := range texts {
+			if len(described[text]) < len(ops) {
+				text = "(" + strings.Join(described[text], ", ") + ") " + text
+			}
+			parts = append(parts, text)
+		}
+		first.Description = strings.Join(parts, " ")
+		dst.Properties.Set(key, &first)
+		if needed {
+			dst.Required = append(dst.Required, key)
+		}
+	}
+	return nil
+}
+
+// inner returns the object schema of s or of its array items, or nil.
+func inner(s *jsonschema.Schema) *jsonschema.Schema {
+	if s.Items != nil {
+		s = s.Items
+	}
+	if s.Properties == nil || s.Properties.Len() == 0 {
+		return nil
+	}
+	return s
+}
+
+func setInner(s, object *jsonschema.Schema) {
+	if s.Items != nil {
+		s.Items = object
+		return
+	}
+	*s = *object
+}
+
+// publish returns a deep copy of s as models see it: without the default
+// keyword, which some APIs refuse, its value in the description instead.
+func publish(s *jsonschema.Schema) *jsonschema.Schema {
+	c := *s
+	c.Required = slices.Clone(s.Required)
+	c.Enum = slices.Clone(s.Enum)
+	if s.Default != nil {
+		b, _ := json.Marshal(s.Default)
+		c.Description = strings.TrimSpace(fmt.Sprintf("%s Default %s.", s.Description, strings.Trim(string(b), `"`)))
+		c.Default = nil
+	}
+	if s.Items != nil {
+		c.Items = publish(s.Items)
+	}
+	if s.Properties != nil {
+		c.Properties = jsonschema.NewProperties()
+		for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+			c.Properties.Set(p.Key, publish(p.Value))
+		}
+	}
+	return &c
+}

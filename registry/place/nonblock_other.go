@@ -1,0 +1,5 @@
+//go:build !unix
+
+package place
+
+const nonblock = 0

@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// A Tool is an MCP tool: a name, and the parameter that selects its op.
+type Tool struct {
+	Name          string // ^[a-zA-Z0-9_-]{1,64}$, which every client and model API accepts
+	Toolset       string // "core" when empty; CONDUIT_TOOLSETS picks whole sets
+	Discriminator string // "operation" or "action"; empty when the tool has one op
+	Summary       string
+	Echo          bool // error objects repeat the discriminator as action_performed
+	Notices       bool // results may carry the first-use notice
+	Structured    bool // results go into structuredContent whatever CONDUIT_STRUCTURED_CONTENT says
+	Errors        fault.Dialect
+}
+
+// A Set is a validated collection of ops. It does not change once made.
+type Set struct {
+	tools map[string]Tool
+	ops   map[string]*Op // by ID
+}
+
+var pending struct {
+	sync.Mutex
+	tools []Tool
+	ops   []*Op
+}
+
+// Register adds an op to the set returned by Registered. Call it from init.
+func Register[Cfg, In, Out any](d Desc, build func(Cfg, *Env) (Func[In, Out], error)) {
+	op := New(d, build)
+	pending.Lock()
+	defer pending.Unlock()
+	pending.ops = append(pending.ops, op)
+}
+
+// RegisterTool declares a tool that ops can join. Call it from init.
+func RegisterTool(t Tool) {
+	pending.Lock()
+	defer pending.Unlock()
+	pending.tools = append(pending.tools, t)
+}
+
+// Registered returns the ops of every package linked into the program.
+func Registered() (*Set, error) {
+	pending.Lock()
+	defer pending.Unlock()
+	return NewSet(pending.tools, pending.ops)
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// NewSet checks tools and ops against each other and returns them as a Set.
+// Checking here, and not in init, keeps the order of imports irrelevant.
+func NewSet(tools []Tool, ops []*Op) (*Set, error) {
+	s := &Set{tools: map[string]Tool{}, ops: map[string]*Op{}}
+	for _, t := range tools {
+		if _, dup := s.tools[t.Name]; dup {
+			return nil, fmt.Errorf("tool %s registered twice", t.Name)
+		}
+		s.tools[t.Name] = t
+	}
+	for _, op := range ops {
+		t, ok := s.tools[op.Tool]
+		switch {
+		case !ok && op.Name == "":
+			s.tools[op.Tool] = Tool{Name: op.Tool, Summary: op.Summary}
+		case !ok:
+			return nil, fmt.Errorf("op %s: no tool %q", op.ID(), op.Tool)
+		case (op.Name == "") != (t.Discriminator == ""):
+			return nil, fmt.Errorf("op %s: does not fit tool %q", op.ID(), op.Tool)
+		}
+		if op.Effect == 0 || op.Summary == "" {
+			return nil, fmt.Errorf("op %s: Effect and Summary are required", op.ID())
+		}
+		if _, dup := s.ops[op.ID()]; dup {
+			return nil, fmt.Errorf("op %s registered twice", op.ID())
+		}
+		s.ops[op.ID()] = op
+	}
+	for name, t := range s.tools {
+		if !toolName.MatchString(name) {
+			return nil, fmt.Errorf("tool %q: the name must match %s", name, toolName)
+		}
+		t.Toolset = cmp.Or(t.Toolset, "core")
+		s.tools[name] = t
+	}
+	return s.settle()
+}
+
+// settle drops tools without ops, checks that ops of one tool and settings of
+// one name agree, and tells each op what its siblings take.
+func (s *Set) settle() (*Set, error) {
+	for name, t := range s.tools {
+		ops := s.Ops(name)
+		if len(ops) == 0 {
+			delete(s.tools, name)
+			continue
+		}
+		if _, err := s.InputSchema(name); err != nil {
+			return nil, err
+		}
+		for _, op := range ops {
+			bound := *op
+			bound.word = t.Discriminator
+			bound.foreign = foreign{}
+			for _, other := range ops {
+				if other != op {
+					bound.foreign.learn("", op.Params, other.Params, other.Name)
+				}
+			}
+			s.ops[op.ID()] = &bound
+		}
+	}
+	seen := map[string]Setting{}
+	for _, id := range slices.Sorted(maps.Keys(s.ops)) {
+		for _, x := range s.ops[id].Settings {
+			if y, ok := seen[x.Env]; ok && !x.agrees(y) {
+				return nil, fmt.Errorf("op %s: setting %s is declared differently elsewhere", id, x.Env)
+			}
+			seen[x.Env] = x
+		}
+	}
+	return s, nil
+}
+
+// learn notes the parameters of theirs, the schema of op name, that mine lacks.
+func (f foreign) learn(at string, mine, theirs *jsonschema.Schema, name string) {
+	if theirs.Properties == nil {
+		return
+	}
+	for p := theirs.Properties.Oldest(); p != nil; p = p.Next() {
+		shape := join(at, p.Key)
+		var own *jsonschema.Schema
+		if mine != nil && mine.Properties != nil {
+			own, _ = mine.Properties.Get(p.Key)
+		}
+		if own == nil {
+			if f[shape] == nil {
+				f[shape] = &foreignParam{schema: p.Value}
+			}
+			f[shape].ops = append(f[shape].ops, name)
+			continue
+		}
+		a, b := own, p.Value
+		for a.Items != nil && b.Items != nil {
+			a, b = a.Items, b.Items
+		}
+		f.learn(shape, a, b, name)
+	}
+}
+
+// Filter returns the part of s whose tools and ops keep accepts.
+func (s *Set) Filter(keep func(Tool, *Op) bool) (*Set, error) {
+	var tools []Tool
+	var ops []*Op
+	for _, t := range s.Tools() {
+		tools = append(tools, t)
+		for _, op := range s.Ops(t.Name) {
+			if keep(t, op) {
+				ops = append(ops, op)
+			}
+		}
+	}
+	return NewSet(tools, ops)
+}
+
+// Tools returns the tools sorted by name.
+func (s *Set) Tools() []Tool {
+	return slices.SortedFunc(maps.Values(s.tools), func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// Tool returns the tool called name.
+func (s *Set) Tool(name string) (Tool, bool) {
+	t, ok := s.tools[name]
+	return t, ok
+}
+
+// Ops returns the ops of a tool sorted by name.
+func (s *Set) Ops(tool string) []*Op {
+	var list []*Op
+	for _, op := range s.ops {
+		if op.Tool == tool {
+			list = append(list, op)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Op) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// AllOps returns every op sorted by ID.
+func (s *Set) AllOps() []*Op {
+	return slices.SortedFunc(maps.Values(s.ops), func(a, b *Op) int { return cmp.Compare(a.ID(), b.ID()) })
+}
+
+// Toolsets returns the names of the toolsets, sorted.
+func (s *Set) Toolsets() []string {
+	var names []string
+	for _, t := range s.tools {
+		if !slices.Contains(names, t.Toolset) {
+			names = append(names, t.Toolset)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Settings returns the settings of every op and of the server itself (extra),
+// sorted by variable, each once.
+func (s *Set) Settings(extra ...Setting) []Setting {
+	seen := map[string]Setting{}
+	for _, x := range extra {
+		seen[x.Env] = x
+	}
+	for _, op := range s.ops {
+		for _, x := range op.Settings {
+			seen[x.Env] = x
+		}
+	}
+	return slices.SortedFunc(maps.Values(seen), func(a, b Setting) int { return strings.Compare(a.Env, b.Env) })
+}
