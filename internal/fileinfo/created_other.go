@@ -1,0 +1,10 @@
+//go:build !linux && !darwin && !windows
+
+package fileinfo
+
+import (
+	"io/fs"
+	"time"
+)
+
+func created(fi fs.FileInfo) time.Time { return fi.ModTime() }

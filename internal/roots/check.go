@@ -1,0 +1,25 @@
+package roots
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+// Check refuses f, opened at abs, where a deny rule covers what was opened: a
+// link may have been put in the way after abs was judged.
+func (r *Roots) Check(f *os.File, abs string) error {
+	real, ok := pathOf(f)
+	if !ok {
+		// Resolving once more is the next best: the link must still be there.
+		var err error
+		if real, err = filepath.EvalSymlinks(abs); err != nil {
+			return nil
+		}
+	}
+	if real != abs && r.rules.cover(real) {
+		return place.Refused(abs)
+	}
+	return nil
+}

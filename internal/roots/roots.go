@@ -1,0 +1,308 @@
+// Package roots holds the allowed directories as open handles and places the
+// paths of callers in them.
+package roots
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+// maxPath is the longest path accepted, in bytes.
+const maxPath = 4096
+
+// maxLinks bounds the links followed for one path, as Linux does.
+const maxLinks = 40
+
+// Config is what a server allows.
+type Config struct {
+	Allowed []string // directories; "~" and "~/…" stand for Home
+	Home    string   // may be empty where it is unknown
+	Project string   // absolute base of relative paths
+	Denied  []string // paths or globs that are denied below the allowed directories
+	State   []string // the server's own files, denied in every configuration
+}
+
+// Roots are the allowed directories of a server.
+type Roots struct {
+	dirs    []*dir
+	home    string
+	project string
+	rules   rules
+}
+
+// A dir is one allowed directory.
+type dir struct {
+	abs string // without links
+
+	mu   sync.Mutex
+	root *os.Root
+	info fs.FileInfo // of the handle
+}
+
+// New opens the allowed directories. Those that are no directories are left out
+// and reported in skipped, each with ERR_FS_BAD_ALLOWED_PATH; err says that none
+// is left.
+func New(c Config) (r *Roots, skipped []error, err error) {
+	r = &Roots{home: c.Home, project: c.Project}
+	for _, name := range c.Allowed {
+		d, err := r.allow(name)
+		if err != nil {
+			skipped = append(skipped, err)
+			continue
+		}
+		known := false
+		for _, have := range r.dirs {
+			known = known || have.abs == d.abs
+		}
+		if !known {
+			r.dirs = append(r.dirs, d)
+		}
+	}
+	if len(r.dirs) == 0 {
+		return nil, skipped, fault.New(fault.FSBadAllowedPath, "CONDUIT_ALLOWED_PATHS names no existing directory (%s)", strings.Join(c.Allowed, string(os.PathListSeparator)))
+	}
+	if r.rules, err = newRules(c.Denied, c.State, r.expand); err != nil {
+		return nil, skipped, err
+	}
+	return r, skipped, nil
+}
+
+func (r *Roots) allow(name string) (*dir, error) {
+	bad := func(why string) error {
+		return fault.New(fault.FSBadAllowedPath, "CONDUIT_ALLOWED_PATHS: %q %s", name, why)
+	}
+	full, err := r.expand(name)
+	if err != nil {
+		return nil, bad("cannot be resolved: " + err.Error())
+	}
+	if !filepath.IsAbs(full) {
+		return nil, bad("is not absolute")
+	}
+	abs, err := filepath.EvalSymlinks(full)
+	if err != nil {
+		return nil, bad("does not exist or cannot be reached")
+	}
+	d := &dir{abs: abs}
+	if _, err := d.handle(); err != nil {
+		return nil, bad("is not a directory that can be opened")
+	}
+	return d, nil
+}
+
+// Dirs returns the allowed directories, every link resolved.
+func (r *Roots) Dirs() []string {
+	var list []string
+	for _, d := range r.dirs {
+		list = append(list, d.abs)
+	}
+	return list
+}
+
+// Denied reports whether a deny rule covers abs; see [place.Guard].
+func (r *Roots) Denied(abs string) bool { return r.rules.cover(abs) }
+
+// DeniedBelow reports whether a rule could match below abs.
+func (r *Roots) DeniedBelow(abs string) bool { return r.rules.reach(abs) }
+
+// DeniedRules returns the configured deny rules, "~" resolved.
+func (r *Roots) DeniedRules() []string { return r.rules.configured }
+
+// HoldsRoot reports whether abs is an allowed directory or contains one.
+func (r *Roots) HoldsRoot(abs string) bool {
+	for _, d := range r.dirs {
+		if contains(abs, d.abs) {
+			return true
+		}
+	}
+	return false
+}
+
+// handle returns the directory's open handle, opened anew where the path leads
+// elsewhere by now: a directory that was removed and made again works.
+func (d *dir) handle() (*os.Root, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, err := os.Lstat(d.abs)
+	if err != nil {
+		return nil, err
+	}
+	if d.root != nil && os.SameFile(now, d.info) {
+		return d.root, nil
+	}
+	if !now.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: d.abs, Err: syscall.ENOTDIR}
+	}
+	root, err := os.OpenRoot(d.abs)
+	if err != nil {
+		return nil, err
+	}
+	info, err := root.Stat(".")
+	if err == nil && !os.SameFile(info, now) {
+		err = &fs.PathError{Op: "open", Path: d.abs, Err: errors.New("the directory changed while it was opened")}
+	}
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	// An older handle may still serve calls in flight; it closes when collected.
+	d.root, d.info = root, info
+	return root, nil
+}
+
+// contains reports whether path is dir or lies below it, by components.
+func contains(dir, path string) bool {
+	if path == dir {
+		return true
+	}
+	if !strings.HasPrefix(path, dir) {
+		return false
+	}
+	return os.IsPathSeparator(dir[len(dir)-1]) || os.IsPathSeparator(path[len(dir)])
+}
+
+// expand resolves "~" at the start of a path.
+func (r *Roots) expand(path string) (string, error) {
+	if !strings.HasPrefix(path, "~") {
+		return path, nil
+	}
+	rest := path[1:]
+	if rest != "" && !os.IsPathSeparator(rest[0]) {
+		return "", fault.New(fault.FSPathResolution, "%s: only ~ and ~/… are understood; write another user's home directory out", path)
+	}
+	if r.home == "" {
+		return "", fault.New(fault.FSPathResolution, "%s: the home directory is not known; write the path out", path)
+	}
+	return filepath.Join(r.home, rest), nil
+}
+
+// Resolve places a caller's path: "~" expanded, made absolute, every link
+// followed, found in the allowed directory that holds it.
+func (r *Roots) Resolve(raw string) (place.Place, error) {
+	switch {
+	case raw == "":
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the path is empty; name a file or directory")
+	case len(raw) > maxPath:
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the path has %d bytes; at most %d are accepted", len(raw), maxPath)
+	case strings.ContainsRune(raw, 0):
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the path contains a NUL character")
+	case strings.ContainsRune(raw, utf8.RuneError):
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the path contains U+FFFD, so it was not valid Unicode; a name that is not UTF-8 cannot be addressed")
+	}
+	if err := badForSystem(raw); err != nil {
+		return place.Place{}, err
+	}
+	asked, err := r.expand(raw)
+	if err != nil {
+		return place.Place{}, err
+	}
+	if !filepath.IsAbs(asked) {
+		asked = filepath.Join(r.project, asked)
+	}
+	asked = filepath.Clean(asked)
+	real, resolveErr := r.follow(asked)
+	d := r.holding(real)
+	if d == nil {
+		// Whatever follow met on the way, nothing is told of what lies outside.
+		return place.Place{}, r.outside(raw)
+	}
+	if r.rules.cover(real) || r.rules.cover(asked) {
+		return place.Place{}, place.Refused(raw)
+	}
+	if resolveErr != nil {
+		return place.Place{}, resolveErr
+	}
+	root, err := d.handle()
+	if err != nil {
+		return place.Place{}, fault.Hide(fault.FSNotFound, err, "the allowed directory %s is gone", d.abs)
+	}
+	name, err := filepath.Rel(d.abs, real)
+	if err != nil {
+		return place.Place{}, r.outside(raw)
+	}
+	return place.Place{Root: root, Name: name, Abs: real, Asked: asked, Guard: r}, nil
+}
+
+func (r *Roots) outside(raw string) error {
+	return fault.New(fault.FSAccessDenied, "%s is outside the allowed directories: %s", raw, strings.Join(r.Dirs(), ", "))
+}
+
+// holding returns the innermost allowed directory that holds abs.
+func (r *Roots) holding(abs string) *dir {
+	var best *dir
+	for _, d := range r.dirs {
+		if contains(d.abs, abs) && (best == nil || len(d.abs) > len(best.abs)) {
+			best = d
+		}
+	}
+	return best
+}
+
+// follow resolves the links of a clean absolute path as far as it exists; what
+// does not exist is appended as it stands. On an error the path returned is how
+// far it came, so that the caller can tell inside from outside.
+func (r *Roots) follow(path string) (string, error) {
+	real := filepath.VolumeName(path) + string(os.PathSeparator)
+	if d := r.holding(path); d != nil {
+		real = d.abs // an allowed directory's own path has no links
+	}
+	rest := split(path[min(len(real), len(path)):])
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == ".." { // only link targets have it
+			real = filepath.Dir(real)
+			continue
+		}
+		next := filepath.Join(real, name)
+		fi, err := os.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return filepath.Join(append([]string{next}, rest...)...), nil
+		case err != nil:
+			if parent, perr := os.Lstat(real); perr == nil && !parent.IsDir() {
+				err = fault.New(fault.FSPathResolution, "%s is a file, so nothing lies below it (%s)", real, path)
+			}
+			return next, err
+		case fi.Mode()&fs.ModeSymlink == 0:
+			real = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return next, fault.New(fault.FSPathResolution, "%s: too many symbolic links; they may form a loop", path)
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return next, err
+		}
+		if filepath.IsAbs(target) {
+			real = filepath.VolumeName(target) + string(os.PathSeparator)
+			target = target[len(filepath.VolumeName(target)):]
+		}
+		rest = append(split(target), rest...)
+	}
+	return real, nil
+}
+
+// split returns the elements of path without the empty ones and ".".
+func split(path string) []string {
+	var list []string
+	for e := range strings.FieldsFuncSeq(path, func(c rune) bool { return c < utf8.RuneSelf && os.IsPathSeparator(uint8(c)) }) {
+		if e != "." {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// foldCase tells whether names that differ only in case are usually one file.
+const foldCase = runtime.GOOS == "darwin" || runtime.GOOS == "windows"

@@ -1,0 +1,123 @@
+package roots
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// rules are the paths denied within the allowed directories. A rule covers what
+// it matches and everything below.
+type rules struct {
+	literal    []string // absolute paths
+	anchored   []string // absolute globs, with "/"
+	floating   []string // globs on any element ("*.pem") or any run of them ("secrets/*.key")
+	configured []string
+}
+
+// newRules reads deny patterns: an absolute or "~" path or glob; a pattern
+// without a slash matches a name anywhere; a relative one with slashes matches
+// anywhere too. State paths are literal.
+func newRules(denied, state []string, expand func(string) (string, error)) (rules, error) {
+	var r rules
+	for _, raw := range denied {
+		p, err := expand(raw)
+		if err != nil {
+			return r, fault.New(fault.ConfigInvalid, "CONDUIT_DENIED_PATHS: %s", err)
+		}
+		p = filepath.ToSlash(p)
+		if !doublestar.ValidatePattern(p) || strings.Count(p, "{") > 4 {
+			return r, fault.New(fault.ConfigInvalid, "CONDUIT_DENIED_PATHS: %q is no valid glob", raw)
+		}
+		r.configured = append(r.configured, filepath.FromSlash(p))
+		abs := filepath.IsAbs(filepath.FromSlash(p))
+		switch {
+		case abs && !strings.ContainsAny(p, "*?[{\\"):
+			r.addLiteral(filepath.FromSlash(p))
+		case abs:
+			r.anchored = append(r.anchored, fold(p))
+		default:
+			r.floating = append(r.floating, fold("**/"+strings.TrimSuffix(p, "/")))
+		}
+	}
+	for _, p := range state {
+		r.addLiteral(p)
+	}
+	return r, nil
+}
+
+// addLiteral denies p as written and where its links lead.
+func (r *rules) addLiteral(p string) {
+	p = filepath.Clean(p)
+	r.literal = append(r.literal, fold(p))
+	real, err := filepath.EvalSymlinks(p)
+	if err != nil { // it need not exist; its directory may
+		var dir string
+		if dir, err = filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			real = filepath.Join(dir, filepath.Base(p))
+		}
+	}
+	if err == nil && real != p {
+		r.literal = append(r.literal, fold(real))
+	}
+}
+
+func fold(p string) string {
+	if foldCase {
+		return strings.ToLower(p)
+	}
+	return p
+}
+
+// cover reports whether a rule matches abs or a directory above it.
+func (r *rules) cover(abs string) bool {
+	abs = fold(abs)
+	for _, p := range r.literal {
+		if contains(p, abs) {
+			return true
+		}
+	}
+	if len(r.anchored)+len(r.floating) == 0 {
+		return false
+	}
+	for at := abs; ; at = filepath.Dir(at) {
+		slashed := filepath.ToSlash(at)
+		for _, p := range r.anchored {
+			if ok, _ := doublestar.Match(p, slashed); ok {
+				return true
+			}
+		}
+		for _, p := range r.floating {
+			if ok, _ := doublestar.Match(p, strings.TrimPrefix(slashed, "/")); ok {
+				return true
+			}
+		}
+		if filepath.Dir(at) == at {
+			return false
+		}
+	}
+}
+
+// reach reports whether a rule could match something below abs.
+func (r *rules) reach(abs string) bool {
+	if len(r.floating) > 0 {
+		return true
+	}
+	abs = fold(abs)
+	for _, p := range r.literal {
+		if contains(abs, p) {
+			return true
+		}
+	}
+	slashed := filepath.ToSlash(abs)
+	for _, p := range r.anchored {
+		base, _ := doublestar.SplitPattern(p)
+		if contains(slashed, base) || contains(base, slashed) {
+			return true
+		}
+	}
+	return false
+}
