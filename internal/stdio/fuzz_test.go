@@ -1,0 +1,82 @@
+package stdio_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/stdio"
+)
+
+// FuzzLines sends arbitrary bytes: whatever they are, each line that comes back
+// is a JSON-RPC message, and a ping is answered.
+func FuzzLines(f *testing.F) {
+	const hello = `{"jsonrpc":"2.0","id":"hello","method":"ping"}`
+	for _, seed := range []string{
+		"", "{bad", "\uFEFF" + hello, hello, hello + hello, "[" + hello + "]", "Content-Length: 3\r\n\r\n{}\n", strings.Repeat("[", 3000),
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,{}]}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + strings.Repeat("x", 3000) + `"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		"\r\n \t\n", "\x00\n\xff", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1e400,"method":5,"params":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	server := newServer(map[string]tool{"echo": func(_ context.Context, req *mcp.CallToolRequest) (string, error) {
+		return string(req.Params.Arguments), nil
+	}})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in, feed := io.Pipe()
+		out, sink := io.Pipe()
+		go func() {
+			defer sink.Close()
+			if err := server.Run(context.Background(), stdio.New(in, sink, stdio.Options{MaxRequest: 2000, MaxResponse: 4000, Log: slog.New(slog.DiscardHandler)})); err != nil {
+				t.Errorf("the session ended with %v", err)
+			}
+		}()
+		const id = "a ping that the data does not hold"
+		go func() {
+			defer feed.Close()
+			fmt.Fprintf(feed, "%s\n%s\n", hello, data)
+			fmt.Fprintf(feed, `{"jsonrpc":"2.0","id":%q,"method":"ping"}`+"\n", id)
+		}()
+		answered := 0
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var m struct {
+				JSONRPC string
+				ID      json.RawMessage
+				Method  string
+				Result  json.RawMessage
+				Error   *struct {
+					Code    int
+					Message string
+				}
+			}
+			if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+				t.Fatalf("%v: %q", err, lines.Text())
+			}
+			request, result, failure := m.Method != "", m.Result != nil, m.Error != nil
+			switch {
+			case m.JSONRPC != "2.0", string(m.ID) == "null", request == (result || failure), result && failure, result && m.ID == nil, failure && m.Error.Code == 0:
+				t.Errorf("no JSON-RPC message: %q", lines.Text())
+			case string(m.ID) == fmt.Sprintf("%q", id):
+				answered++
+			}
+		}
+		if answered != 1 {
+			t.Errorf("%q: the ping after it got %d answers", data, answered)
+		}
+	})
+}

@@ -1,0 +1,300 @@
+package stdio
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// backlog is how many messages may wait to be written before a client that
+// sends nothing but errors is made to read the answers.
+const backlog = 1000
+
+// receive reads messages until the input or the session ends.
+func (c *conn) receive() error {
+	in := &input{r: bufio.NewReaderSize(c.in, 64<<10), max: c.MaxRequest}
+	for {
+		m, err := in.next()
+		if in.framed {
+			c.mu.Lock()
+			c.framed = true
+			c.mu.Unlock()
+		}
+		if !c.accept(m) {
+			return nil
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				c.Log.Warn("reading the input failed", "err", err)
+			}
+			return nil
+		}
+	}
+}
+
+// accept handles one message. It reports false once the session ends.
+func (c *conn) accept(m *message) bool {
+	s := &m.scan
+	isResponse := s.method.kind == 0 && (s.result.kind != 0 || s.fault.kind != 0)
+	id, idErr := parseID(&s.id)
+	switch {
+	case s.blank():
+		return true
+	case m.size > m.max:
+		method, _ := s.method.text()
+		c.Log.Warn("a message is too large", "bytes", m.size, "limit", m.max)
+		if isResponse {
+			return true
+		}
+		return c.refuse(tooLarge(c.unused(id), method, m.size, m.max))
+	case !s.complete():
+		return c.refuse(malformed())
+	case s.kind == '[':
+		return c.refuse(invalid(jsonrpc.ID{}, "batching is not supported; send each message on a line of its own"))
+	case s.kind != '{':
+		return c.refuse(invalid(jsonrpc.ID{}, "a message must be a JSON object"))
+	case isResponse:
+		return c.response(m, idErr)
+	}
+	if reason := s.flaw(idErr); reason != "" {
+		return c.refuse(invalid(c.unused(id), reason))
+	}
+	method, _ := s.method.text()
+	r := &jsonrpc.Request{ID: id, Method: method}
+	if s.params.kind != 0 && s.params.kind != 'n' {
+		r.Params = m.text()[s.params.start:s.params.end]
+	}
+	if !id.IsValid() {
+		if method == "notifications/cancelled" {
+			target := cancelled(r.Params)
+			if !target.IsValid() {
+				return true
+			}
+			c.cancel(target)
+		}
+		return c.deliver(r)
+	}
+	if !c.admit(id, method) {
+		c.Log.Warn("a request has the id of one in flight", "id", id.Raw(), "method", method)
+		return c.refuse(invalid(jsonrpc.ID{}, "a request with this id is in flight; give each request an id of its own"))
+	}
+	if !c.deliver(r) {
+		c.cancel(id)
+		return false
+	}
+	return true
+}
+
+// flaw says why a JSON object is no valid request; empty: it is one.
+func (s *scanner) flaw(idErr error) string {
+	version, _ := s.version.text()
+	_, named := s.method.text()
+	switch {
+	case s.deep:
+		return "the message is nested more than 1000 levels deep"
+	case idErr != nil:
+		return idErr.Error()
+	case version != "2.0":
+		return `jsonrpc must be "2.0"`
+	case !named:
+		return "method must be a string of at most 4096 bytes"
+	case s.params.kind != 0 && s.params.kind != '{' && s.params.kind != '[' && s.params.kind != 'n':
+		return "params must be an object"
+	}
+	return ""
+}
+
+// response passes on the client's answer to a request of the server. One that
+// is none is dropped: an error in return for an error could go on for ever.
+func (c *conn) response(m *message, idErr error) bool {
+	r, err := jsonrpc.DecodeMessage(m.text())
+	if err = errors.Join(idErr, err); err != nil {
+		c.Log.Warn("a response is not valid", "err", err)
+		return true
+	}
+	return c.deliver(r)
+}
+
+// deliver hands a message to Read. It reports false once the session ends.
+func (c *conn) deliver(m jsonrpc.Message) bool {
+	select {
+	case c.incoming <- m:
+		return true
+	case <-c.stop:
+	case <-c.closed:
+	}
+	return false
+}
+
+// refuse answers a message itself. It waits for the answer to leave only where
+// many others wait before it. It reports false once the session ends.
+func (c *conn) refuse(r *jsonrpc.Response) bool {
+	o := c.push(mustEncode(r))
+	c.mu.Lock()
+	full := c.unsent > backlog
+	c.mu.Unlock()
+	if full {
+		select {
+		case <-o.sent:
+		case <-c.stop:
+		case <-c.closed:
+		}
+	}
+	select {
+	case <-c.stop:
+		return false
+	case <-c.closed:
+		return false
+	default:
+		return true
+	}
+}
+
+// unused is id, or none where a request in flight has it: an error with its id
+// would seem to answer that one.
+func (c *conn) unused(id jsonrpc.ID) jsonrpc.ID {
+	if c.inFlight(id) {
+		return jsonrpc.ID{}
+	}
+	return id
+}
+
+// cancelled returns the id that a notifications/cancelled names, invalid where
+// it names none.
+func cancelled(params json.RawMessage) jsonrpc.ID {
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil || len(p.RequestID) == 0 {
+		return jsonrpc.ID{}
+	}
+	id, err := parseID(&member{kind: p.RequestID[0], raw: p.RequestID, end: int64(len(p.RequestID))})
+	if err != nil {
+		return jsonrpc.ID{}
+	}
+	return id
+}
+
+// A message is one JSON text of the input.
+type message struct {
+	scan scanner
+	max  int64
+	size int64    // bytes of the message, all counted
+	kept [][]byte // the message, unless it is longer than max
+}
+
+// add appends the next piece of the message.
+func (m *message) add(b []byte) {
+	m.scan.feed(b)
+	if m.size += int64(len(b)); m.size > m.max+int64(len("\r\n")) {
+		m.kept = nil
+	} else {
+		m.kept = append(m.kept, bytes.Clone(b))
+	}
+}
+
+// text is the whole message, if it is not longer than max.
+func (m *message) text() []byte {
+	if len(m.kept) > 1 {
+		m.kept = [][]byte{slices.Concat(m.kept...)}
+	}
+	if len(m.kept) == 0 {
+		return nil
+	}
+	return m.kept[0]
+}
+
+// An input is cut into messages.
+type input struct {
+	r      *bufio.Reader
+	max    int64
+	begun  bool // something other than blanks was read
+	framed bool // the first line was a Content-Length header
+}
+
+// next reads one message, in memory bounded by max. An error comes with what
+// was read before it.
+func (in *input) next() (*message, error) {
+	m, err := in.line()
+	if m.scan.blank() {
+		return m, err
+	}
+	name, value := m.header()
+	if !in.begun {
+		in.begun, in.framed = true, name == "content-length"
+	}
+	if !in.framed || name == "" {
+		return m, err
+	}
+	length := int64(-1)
+	for ; err == nil && name != ""; name, value = m.header() {
+		if name == "content-length" {
+			if length, err = strconv.ParseInt(value, 10, 64); err != nil || length < 0 {
+				return m, nil // refused, like any line that is not JSON
+			}
+		}
+		m, err = in.line()
+	}
+	if length < 0 || err != nil || !m.scan.blank() {
+		return m, err
+	}
+	return in.frame(length)
+}
+
+// line reads up to the end of the line.
+func (in *input) line() (*message, error) {
+	m := &message{max: in.max}
+	var last byte // of the piece before
+	for {
+		b, err := in.r.ReadSlice('\n')
+		if !in.begun && m.size == 0 {
+			b = bytes.TrimPrefix(b, []byte("\uFEFF"))
+		}
+		m.add(b)
+		switch n := len(b); {
+		case err == bufio.ErrBufferFull:
+			last = b[n-1]
+			continue
+		case err == nil && (n > 1 && b[n-2] == '\r' || n == 1 && last == '\r'):
+			m.size -= 2
+		case err == nil:
+			m.size--
+		}
+		return m, err
+	}
+}
+
+// frame reads a message of n bytes.
+func (in *input) frame(n int64) (*message, error) {
+	m := &message{max: in.max}
+	for n > 0 {
+		b, err := in.r.Peek(int(min(n, int64(in.r.Size()))))
+		m.add(b)
+		in.r.Discard(len(b))
+		if n -= int64(len(b)); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+// header splits a header line. The name is in lower case, empty where the line
+// is something else.
+func (m *message) header() (name, value string) {
+	if m.scan.state != broken || m.size > 1000 {
+		return "", ""
+	}
+	name, value, ok := strings.Cut(string(m.text()), ":")
+	notName := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }
+	if name = strings.ToLower(name); !ok || name == "" || strings.ContainsFunc(name, notName) {
+		return "", ""
+	}
+	return name, strings.TrimSpace(value)
+}
