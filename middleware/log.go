@@ -1,0 +1,76 @@
+package middleware
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+	"time"
+
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// Log records every call at DEBUG, its outcome at INFO, and every failure, of
+// the call or of one of its items, at ERROR with its error_code and raw cause.
+// Parameters are logged by name and size; content is not.
+func Log(log *slog.Logger) registry.Middleware {
+	return func(next registry.Handler) registry.Handler {
+		return func(ctx context.Context, c *registry.Call) (a registry.Answer, err error) {
+			if log.Enabled(ctx, slog.LevelDebug) {
+				log.DebugContext(ctx, "request", "tool", c.Tool.Name, "op", c.Op.ID(), "params", c.Outline())
+			}
+			start := time.Now()
+			defer func() {
+				if r := recover(); r != nil {
+					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", fmt.Sprint(r), "stack", string(debug.Stack()))
+					err = fmt.Errorf("panic: %v", r)
+				}
+				took := time.Since(start)
+				switch {
+				case err != nil && ctx.Err() != nil:
+					log.InfoContext(ctx, "cancelled", "op", c.Op.ID(), "took", took)
+				case err != nil:
+					code, _ := fault.Of(err)
+					log.ErrorContext(ctx, "failed", "op", c.Op.ID(), "took", took, "error_code", code, "err", causes(err))
+				default:
+					items, bad := failures(ctx, log, c, a.Value)
+					log.InfoContext(ctx, "done", "op", c.Op.ID(), "took", took, "results", items, "failed", bad)
+				}
+			}()
+			return next(ctx, c)
+		}
+	}
+}
+
+// causes words err with the cause that a client is not shown.
+func causes(err error) string {
+	if f, ok := err.(*fault.Error); ok && f.Err != nil {
+		return fmt.Sprintf("%v (cause: %v)", err, f.Err)
+	}
+	return err.Error()
+}
+
+// failures logs the failed items of a batch and counts them.
+func failures(ctx context.Context, log *slog.Logger, c *registry.Call, v any) (items, bad int) {
+	list := reflect.ValueOf(v)
+	if list.Kind() != reflect.Slice {
+		return 1, 0
+	}
+	for i := range list.Len() {
+		f, ok := list.Index(i).Interface().(interface {
+			Failed() bool
+			Failure() (fault.Code, string)
+		})
+		if !ok {
+			return list.Len(), 0
+		}
+		if f.Failed() {
+			code, message := f.Failure()
+			log.ErrorContext(ctx, "item failed", "op", c.Op.ID(), "item", i, "error_code", code, "err", message)
+			bad++
+		}
+	}
+	return list.Len(), bad
+}
