@@ -1,0 +1,212 @@
+// Package mux serves a registry.Set as MCP tools: it finds the op that a call
+// means, runs it through the chain, and turns the answer into bytes, once.
+package mux
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/body"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// maxRunning bounds the calls that run at one time; more wait their turn.
+const maxRunning = 64
+
+// Options are what the composition root decides about answers.
+type Options struct {
+	Bodies      *body.Store // carries large texts past the encoders; nil: they are written out in memory
+	MaxResponse int64       // CONDUIT_MAX_RESPONSE_BYTES, of a whole response line; 0: no limit
+	Structured  bool        // CONDUIT_STRUCTURED_CONTENT
+	LeanDefault bool        // CONDUIT_DEFAULT_VIEW is lean
+}
+
+// A Mux maps tools onto bound ops.
+type Mux struct {
+	tools   map[string]*tool
+	names   []string
+	log     *slog.Logger
+	running chan struct{}
+	Options
+}
+
+type tool struct {
+	registry.Tool
+	ops      map[string]*bound
+	opNames  []string
+	schema   json.RawMessage
+	declared *mcp.Tool
+}
+
+type bound struct {
+	*registry.Op
+	handle registry.Handler
+}
+
+// New binds every op of set with env and wraps it in chain.
+func New(set *registry.Set, env *registry.Env, chain registry.Middleware, o Options) (*Mux, error) {
+	m := &Mux{tools: map[string]*tool{}, log: env.Log, running: make(chan struct{}, maxRunning), Options: o}
+	for _, t := range set.Tools() {
+		schema, err := set.InputSchema(t.Name)
+		if err != nil {
+			return nil, err
+		}
+		ops := set.Ops(t.Name)
+		mt := &tool{Tool: t, ops: map[string]*bound{}, schema: schema}
+		for _, op := range ops {
+			h, err := op.Bind(env)
+			if err != nil {
+				return nil, err
+			}
+			mt.ops[op.Name] = &bound{op, chain(h)}
+			mt.opNames = append(mt.opNames, op.Name)
+		}
+		mt.declared = &mcp.Tool{Name: t.Name, Description: t.Summary, InputSchema: schema, Annotations: annotations(ops)}
+		m.tools[t.Name] = mt
+		m.names = append(m.names, t.Name)
+	}
+	return m, nil
+}
+
+// Mount adds every tool of m to s.
+func (m *Mux) Mount(s *mcp.Server) {
+	for _, name := range m.names {
+		s.AddTool(m.tools[name].declared, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			if token := req.Params.GetProgressToken(); token != nil {
+				ctx = registry.WithProgress(ctx, func(done, total int64, message string) {
+					_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+						ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message})
+				})
+			}
+			return m.Call(ctx, req.Params.Name, req.Params.Arguments)
+		})
+	}
+	s.AddReceivingMiddleware(m.unknownTool)
+}
+
+// unknownTool answers calls of tools that do not exist with our own code; the
+// SDK would answer with a bare protocol error.
+func (m *Mux) unknownTool(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "tools/call" {
+			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && p != nil && m.tools[p.Name] == nil {
+				return m.Call(ctx, p.Name, p.Arguments)
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// Tools returns what tools/list tells, sorted by name.
+func (m *Mux) Tools() []*mcp.Tool {
+	var list []*mcp.Tool
+	for _, name := range m.names {
+		list = append(list, m.tools[name].declared)
+	}
+	return list
+}
+
+// Call runs one call of a tool. Failures of any kind are results with IsError;
+// only a cancelled ctx is an error.
+func (m *Mux) Call(ctx context.Context, name string, args json.RawMessage) (res *mcp.CallToolResult, err error) {
+	select {
+	case m.running <- struct{}{}:
+		defer func() { <-m.running }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c := &registry.Call{Args: args}
+	defer func() { // the chain recovers what ops do; this is for what comes after
+		if r := recover(); r != nil {
+			m.log.ErrorContext(ctx, "panic", "tool", name, "value", fmt.Sprint(r), "stack", string(debug.Stack()))
+			res, err = failed(c, fmt.Errorf("panic: %v", r), false), nil
+		}
+	}()
+	t, ok := m.tools[name]
+	if !ok {
+		return failed(c, fault.New(fault.UnknownTool, "there is no tool %q; the tools are %s", clip(name), strings.Join(m.names, ", ")), false), nil
+	}
+	c.Tool = t.Tool
+	op, err := t.find(args)
+	if err != nil {
+		return failed(c, err, false), nil
+	}
+	c.Op = op.Op
+	lean, err := m.lean(op.Op, args)
+	if err != nil {
+		return failed(c, err, false), nil
+	}
+	a, err := op.handle(ctx, c)
+	if err != nil {
+		return nil, err // the chain maps errors; this is a cancelled call
+	}
+	if ctx.Err() != nil {
+		registry.Texts(a.Value, func(t *registry.Text) { t.Body().Close() })
+		return nil, ctx.Err()
+	}
+	return m.reply(c, a, lean), nil
+}
+
+// find returns the op that the discriminator in args names.
+func (t *tool) find(args json.RawMessage) (*bound, error) {
+	if t.Discriminator == "" {
+		return t.ops[""], nil
+	}
+	raw := registry.Peek(args, t.Discriminator)[0]
+	var name string
+	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &name) != nil {
+		return nil, fault.New(fault.InvalidParameter, "%s: %s is required and must be one of %s", t.Name, t.Discriminator, quoted(t.opNames))
+	}
+	op, ok := t.ops[name]
+	if !ok {
+		return nil, fault.New(fault.UnknownOperation, "%s has no %s %q; it must be one of %s", t.Name, t.Discriminator, clip(name), quoted(t.opNames))
+	}
+	return op, nil
+}
+
+// lean reports whether the call wants the lean view.
+func (m *Mux) lean(op *registry.Op, args json.RawMessage) (bool, error) {
+	if !op.Lean {
+		return false, nil
+	}
+	switch raw := registry.Peek(args, "view")[0]; string(raw) {
+	case "", "null":
+		return m.LeanDefault, nil
+	case `"full"`:
+		return false, nil
+	case `"lean"`:
+		return true, nil
+	}
+	return false, fault.New(fault.InvalidParameter, `%s: view must be one of "full", "lean"`, op.ID())
+}
+
+func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
+
+// clip keeps what a message repeats of the caller's input short.
+func clip(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:80], "") + "…"
+}
+
+// annotations describes a tool by the most dangerous of its ops.
+func annotations(ops []*registry.Op) *mcp.ToolAnnotations {
+	a := &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}
+	var destructive, open bool
+	for _, op := range ops {
+		a.ReadOnlyHint = a.ReadOnlyHint && op.Effect == registry.ReadOnly
+		a.IdempotentHint = a.IdempotentHint && (op.Idempotent || op.Effect == registry.ReadOnly)
+		destructive = destructive || op.Effect == registry.Destructive
+		open = open || op.OpenWorld
+	}
+	a.DestructiveHint, a.OpenWorldHint = &destructive, &open
+	return a
+}
