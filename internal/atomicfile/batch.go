@@ -1,0 +1,179 @@
+package atomicfile
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+// A Job is one file for [Writer.Run] to write. The last three fields are
+// results.
+type Job struct {
+	Place   place.Place
+	Content string
+	Mode    Mode
+	IfMatch string
+
+	Report
+	Sum []byte // SHA-256 of the file; nil after Append
+	Err error
+}
+
+// runners is how many jobs are under way at once. They mostly wait for the
+// disk, and file systems flush files together that are waited for together.
+const runners = 16
+
+// Run carries out jobs, several at a time but those for one file in order. When
+// it returns, what it wrote is durable; each directory is opened and flushed
+// once. done, which may be nil, is called after each job. The error is that of
+// ctx, after which jobs may be left undone, or a panic.
+func (w *Writer) Run(ctx context.Context, jobs []*Job, done func()) error {
+	dirs := map[string]*sharedDir{}
+	var files [][]*queued // one element a file
+	for _, q := range queue(jobs) {
+		abs := q.Place.Parent().Abs
+		if q.dir = dirs[abs]; q.dir == nil {
+			q.dir = &sharedDir{}
+			dirs[abs] = q.dir
+		}
+		q.dir.users.Add(1)
+		if n := len(files); n > 0 && files[n-1][0].key == q.key {
+			files[n-1] = append(files[n-1], q)
+		} else {
+			files = append(files, []*queued{q})
+		}
+	}
+	var next atomic.Int64
+	var g crew.Group
+	for range min(runners, len(files)) {
+		g.Go(func() error {
+			for n := next.Add(1) - 1; int(n) < len(files); n = next.Add(1) - 1 {
+				for _, q := range files[n] {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					q.Err = w.do(ctx, q)
+					q.dir.release()
+					if done != nil {
+						done()
+					}
+				}
+			}
+			return nil
+		})
+	}
+	err := g.Wait()
+	for _, d := range dirs {
+		d.close()
+	}
+	for _, j := range jobs {
+		if d := dirs[j.Place.Parent().Abs]; j.Err == nil {
+			j.Err = d.err
+		}
+	}
+	return err
+}
+
+// A queued job knows the directory it shares with others.
+type queued struct {
+	*Job
+	parent, key string
+	dir         *sharedDir
+}
+
+// queue orders jobs by directory, so that few are open at a time, and then by
+// file. Names that differ only in case count as one file, which some file
+// systems make them.
+func queue(jobs []*Job) []*queued {
+	list := make([]*queued, len(jobs))
+	for i, j := range jobs {
+		list[i] = &queued{Job: j, parent: strings.ToLower(j.Place.Parent().Abs), key: strings.ToLower(j.Place.Abs)}
+	}
+	slices.SortStableFunc(list, func(a, b *queued) int {
+		return cmp.Or(strings.Compare(a.parent, b.parent), strings.Compare(a.key, b.key))
+	})
+	return list
+}
+
+// A sharedDir is opened by its first user and closed after its last.
+type sharedDir struct {
+	users atomic.Int64
+
+	mu  sync.Mutex
+	dir *Dir
+	err error // of closing
+}
+
+func (s *sharedDir) open(w *Writer, p place.Place, create bool) (*Dir, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir != nil {
+		return s.dir, nil
+	}
+	d, err := w.Open(p, create)
+	if err == nil {
+		s.dir = d
+	}
+	return d, err
+}
+
+func (s *sharedDir) release() {
+	if s.users.Add(-1) == 0 {
+		s.close()
+	}
+}
+
+func (s *sharedDir) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir != nil {
+		s.err = s.dir.Close()
+		s.dir = nil
+	}
+}
+
+func (w *Writer) do(ctx context.Context, q *queued) error {
+	if q.Place.Name == "." {
+		return isDirectory(q.Place)
+	}
+	d, err := q.dir.open(w, q.Place.Parent(), q.IfMatch == "")
+	if err != nil {
+		return missing(q.IfMatch, q.Place, err)
+	}
+	if q.Mode == Append {
+		q.Report, err = d.Append(ctx, base(q.Place), q.IfMatch, q.Content)
+		return err
+	}
+	q.Report, err = d.Write(ctx, base(q.Place), Options{Mode: q.Mode, IfMatch: q.IfMatch}, func(f *os.File) error {
+		q.Sum, err = writeAndSum(ctx, f, q.Content)
+		return err
+	})
+	return err
+}
+
+// writeAndSum writes content to f and returns its SHA-256.
+func writeAndSum(ctx context.Context, f *os.File, content string) ([]byte, error) {
+	const most = 256 << 10
+	buf := make([]byte, min(len(content), most))
+	h := sha256.New()
+	for len(content) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		n := copy(buf, content)
+		content = content[n:]
+		h.Write(buf[:n])
+		if _, err := f.Write(buf[:n]); err != nil {
+			return nil, err
+		}
+	}
+	return h.Sum(nil), nil
+}

@@ -1,0 +1,19 @@
+//go:build !linux && !darwin
+
+package atomicfile
+
+import (
+	"io/fs"
+	"os"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+)
+
+// keep has nothing to do here: files take what their directory hands down.
+func (d *Dir) keep(*os.File, string, *fileinfo.Info) bool { return true }
+
+// ours is for systems that do not tell the owner: the form of the name decides.
+func ours(fs.FileInfo) bool { return true }
+
+// syncDir has no counterpart here.
+func syncDir(*os.File) error { return nil }

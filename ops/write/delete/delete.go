@@ -1,0 +1,77 @@
+// Package delete adds write.delete: files, links and directories removed.
+package delete
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/ops/write"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+func init() { registry.Register(desc, build) }
+
+var desc = registry.Desc{
+	Tool:    write.Tool,
+	Name:    "delete",
+	Summary: "Delete files, symbolic links (not what they point to) and directories.",
+	Effect:  registry.Destructive,
+	Errors: []fault.Code{
+		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSNotFound,
+		fault.FSDeleteFailed, fault.TooDeep,
+	},
+	Examples: []registry.Example{
+		{Title: "A file, and a directory with all that is in it", Args: `{"entries": [{"path": "draft.txt"}, {"path": "build", "recursive": true}]}`},
+	},
+}
+
+type settings struct{}
+
+type params struct {
+	Entries []entry `json:"entries" jsonschema:"minItems=1"`
+}
+
+type entry struct {
+	Path      registry.Path `json:"path"`
+	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"mkdir: make missing parents. delete: allow non-empty directories."`
+}
+
+type result struct {
+	registry.Outcome
+	Action  string `json:"action_performed"`
+	Path    string `json:"path"`
+	Message string `json:"message,omitempty"`
+}
+
+// Shed keeps of a result that does not fit into the response what identifies it.
+func (r *result) Shed(err error) {
+	r.Message = ""
+	r.Settle(err)
+}
+
+func build(settings, *registry.Env) (registry.Func[params, []result], error) {
+	return func(ctx context.Context, in params) ([]result, error) {
+		return registry.Each(ctx, in.Entries, func(ctx context.Context, e entry) (result, error) {
+			r := result{Action: desc.Name, Path: e.Path.String()}
+			p, err := e.Path.Entry()
+			if err != nil {
+				return r, err
+			}
+			var progress func(done, total int64)
+			if len(in.Entries) == 1 { // of several, the entries are what is counted
+				progress = func(done, total int64) { registry.Progress(ctx, done, total, "") }
+			}
+			n, err := filetree.Delete(ctx, p, e.Recursive, progress)
+			switch {
+			case err != nil:
+			case n > 1:
+				r.Message = fmt.Sprintf("Deleted with the %d entries in it.", n-1)
+			default:
+				r.Message = "Deleted."
+			}
+			return r, err
+		})
+	}, nil
+}

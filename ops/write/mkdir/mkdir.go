@@ -1,0 +1,69 @@
+// Package mkdir adds write.mkdir: directories made.
+package mkdir
+
+import (
+	"context"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/ops/write"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+func init() { registry.Register(desc, build) }
+
+var desc = registry.Desc{
+	Tool:       write.Tool,
+	Name:       "mkdir",
+	Summary:    "Create directories; one that exists is no error.",
+	Effect:     registry.Additive,
+	Idempotent: true,
+	Errors: []fault.Code{
+		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSNotFound, fault.FSIsFile,
+		fault.FSWriteFailed,
+	},
+	Examples: []registry.Example{
+		{Title: "A directory and those it lies in", Args: `{"entries": [{"path": "build/output/logs", "recursive": true}]}`},
+	},
+}
+
+type settings struct{}
+
+type params struct {
+	Entries []entry `json:"entries" jsonschema:"minItems=1"`
+}
+
+type entry struct {
+	Path      registry.Path `json:"path"`
+	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"mkdir: make missing parents. delete: allow non-empty directories."`
+}
+
+type result struct {
+	registry.Outcome
+	Action  string `json:"action_performed"`
+	Path    string `json:"path"`
+	Message string `json:"message,omitempty"`
+}
+
+// Shed keeps of a result that does not fit into the response what identifies it.
+func (r *result) Shed(err error) {
+	r.Message = ""
+	r.Settle(err)
+}
+
+func build(settings, *registry.Env) (registry.Func[params, []result], error) {
+	return func(ctx context.Context, in params) ([]result, error) {
+		return registry.Each(ctx, in.Entries, func(_ context.Context, e entry) (result, error) {
+			r := result{Action: desc.Name, Path: e.Path.String()}
+			p, err := e.Path.Place()
+			if err != nil {
+				return r, err
+			}
+			created, err := filetree.Mkdir(p, e.Recursive)
+			if created {
+				r.Message = "Directory created."
+			}
+			return r, err
+		})
+	}, nil
+}

@@ -1,0 +1,83 @@
+// Package move adds write.move: files and directory trees moved.
+package move
+
+import (
+	"context"
+	"os"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/ops/write"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+func init() { registry.Register(desc, build) }
+
+var desc = registry.Desc{
+	Tool:    write.Tool,
+	Name:    "move",
+	Summary: "Move or rename files and directories; a symbolic link is moved itself.",
+	Effect:  registry.Destructive,
+	Errors: []fault.Code{
+		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSNotFound, fault.FSIsFile,
+		fault.FSIsDirectory, fault.FSAlreadyExists, fault.FSOperation, fault.FSReadFailed, fault.FSWriteFailed,
+		fault.FSDeleteFailed, fault.TooDeep,
+	},
+	Examples: []registry.Example{
+		{Title: "Rename a file", Args: `{"entries": [{"source_path": "draft.txt", "destination_path": "final.txt"}]}`},
+		{Title: "Two files into a directory", Args: `{"entries": [{"source_path": "a.log", "destination_path": "logs"}, {"source_path": "b.log", "destination_path": "logs"}]}`},
+	},
+}
+
+type settings struct{}
+
+type params struct {
+	Entries []entry `json:"entries" jsonschema:"minItems=1"`
+}
+
+type entry struct {
+	Source      registry.Path `json:"source_path"`
+	Destination registry.Path `json:"destination_path" jsonschema_description:"In an existing directory it goes inside."`
+	Overwrite   bool          `json:"overwrite,omitempty" jsonschema:"default=true" jsonschema_description:"Replace what exists."`
+}
+
+type result struct {
+	registry.Outcome
+	Action      string `json:"action_performed"`
+	Source      string `json:"source_path"`
+	Destination string `json:"destination_path"`
+	Message     string `json:"message,omitempty"`
+}
+
+// Shed keeps of a result that does not fit into the response what identifies it.
+func (r *result) Shed(err error) {
+	r.Message = ""
+	r.Settle(err)
+}
+
+func build(_ settings, env *registry.Env) (registry.Func[params, []result], error) {
+	files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
+	return func(ctx context.Context, in params) ([]result, error) {
+		return registry.Each(ctx, in.Entries, func(ctx context.Context, e entry) (result, error) {
+			r := result{Action: desc.Name, Source: e.Source.String(), Destination: e.Destination.String()}
+			src, err := e.Source.Entry()
+			if err != nil {
+				return r, err
+			}
+			dst, err := e.Destination.Place()
+			if err != nil {
+				return r, err
+			}
+			o := filetree.Options{Create: !e.Overwrite, Into: os.IsPathSeparator(e.Destination.String()[len(e.Destination.String())-1])}
+			if len(in.Entries) == 1 { // of several, the entries are what is counted
+				o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
+			}
+			done, err := filetree.Move(ctx, files, src, dst, o)
+			if err == nil {
+				r.Message = done.Message("Moved")
+			}
+			return r, err
+		})
+	}, err
+}
