@@ -1,0 +1,179 @@
+// Package content adds read.content: what files hold, as text, base64 or a
+// checksum.
+package content
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/digest"
+	"github.com/conduit-mcp/conduit-mcp/ops/read"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+func init() { registry.Register(desc, build) }
+
+var desc = registry.Desc{
+	Tool:    read.Tool,
+	Name:    "content",
+	Summary: "Read files as text, base64 or checksum, whole or in part.",
+	Effect:  registry.ReadOnly,
+	Errors: []fault.Code{fault.InvalidParameter, fault.ChecksumAlgorithm, fault.FSNotFound, fault.FSAccessDenied,
+		fault.FSIsDirectory, fault.FSPathResolution, fault.FSBadPathInput, fault.FSOperation, fault.FSReadFailed,
+		fault.ChecksumFailed, fault.LimitExceeded, fault.HTTPInvalidURL, fault.NotImplemented},
+	Examples: []registry.Example{
+		{Title: "Two files", Args: `{"sources": ["README.md", "logo.png"]}`},
+		{Title: "The last 20 lines, numbered", Args: `{"sources": ["server.log"], "start_line": -20, "line_numbers": true}`},
+		{Title: "Checksum", Args: `{"sources": ["data.bin"], "format": "checksum", "checksum_algorithm": "sha512"}`},
+	},
+}
+
+type settings struct {
+	MaxRead   int64  `env:"CONDUIT_MAX_FILE_READ_BYTES" default:"52428800" min:"1" doc:"Most bytes read of one file."`
+	Algorithm string `env:"CONDUIT_DEFAULT_CHECKSUM_ALGORITHM" default:"sha256" oneof:"md5 sha1 sha256 sha512" doc:"Checksum algorithm of calls that name none."`
+}
+
+type params struct {
+	Sources     []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Local paths or URLs."`
+	Format      string            `json:"format,omitempty" jsonschema:"enum=text,enum=base64,enum=markdown,enum=media,enum=checksum" jsonschema_description:"Default: text, or base64 for binary content."`
+	Algorithm   string            `json:"checksum_algorithm,omitempty" jsonschema_description:"md5, sha1, sha256 or sha512."`
+	Offset      int64             `json:"offset,omitempty" jsonschema:"minimum=0" jsonschema_description:"First byte, from 0."`
+	Length      int64             `json:"length,omitempty" jsonschema:"minimum=-1,default=-1" jsonschema_description:"Bytes; -1: to the end."`
+	StartLine   int64             `json:"start_line,omitempty" jsonschema_description:"First line, from 1; negative counts from the end."`
+	EndLine     int64             `json:"end_line,omitempty" jsonschema_description:"Last line, included."`
+	LineNumbers bool              `json:"line_numbers,omitempty" jsonschema_description:"Put number and tab before each line."`
+	MaxChars    int64             `json:"max_chars,omitempty" jsonschema:"minimum=0" jsonschema_description:"Cut text after so many characters, at a line end."`
+	ETag        bool              `json:"etag,omitempty" jsonschema_description:"Return the etag even of a file read in part."`
+}
+
+// check refuses parameters that contradict each other.
+func (p params) check() error {
+	lines := p.StartLine != 0 || p.EndLine != 0
+	switch {
+	case lines && (p.Offset != 0 || p.Length >= 0):
+		return fault.New(fault.InvalidParameter, "start_line and end_line cannot be combined with offset and length; select either lines or bytes")
+	case p.StartLine != 0 && p.EndLine != 0 && p.StartLine > p.EndLine && (p.StartLine > 0) == (p.EndLine > 0):
+		return fault.New(fault.InvalidParameter, "start_line %d lies after end_line %d", p.StartLine, p.EndLine)
+	case p.textual() && p.Format != "" && p.Format != "text" && p.Format != "markdown":
+		return fault.New(fault.InvalidParameter, `start_line, end_line, line_numbers and max_chars apply to text; leave them out with format %q`, p.Format)
+	}
+	return nil
+}
+
+// textual reports whether a parameter asks for what only text has.
+func (p params) textual() bool {
+	return p.StartLine != 0 || p.EndLine != 0 || p.LineNumbers || p.MaxChars != 0
+}
+
+type result struct {
+	Source     string         `json:"source"`
+	SourceType string         `json:"source_type"`
+	Format     string         `json:"output_format_used,omitempty"`
+	Content    *registry.Text `json:"content,omitempty"`
+	registry.Outcome
+	MIMEType   string           `json:"mime_type,omitempty"`
+	Size       *int64           `json:"size_bytes,omitempty"`
+	Checksum   string           `json:"checksum,omitempty"`
+	Algorithm  digest.Algorithm `json:"checksum_algorithm_used,omitempty"`
+	Charset    string           `json:"charset,omitempty"`
+	Lossy      bool             `json:"encoding_lossy,omitempty"`
+	Truncated  bool             `json:"truncated,omitempty"`
+	NextOffset int64            `json:"next_offset,omitempty"`
+	TotalBytes int64            `json:"total_bytes,omitempty"`
+	ETag       string           `json:"etag,omitempty"`
+}
+
+// Shed makes r a failed result that only names its source.
+func (r *result) Shed(err error) {
+	*r = result{Source: r.Source, SourceType: r.SourceType}
+	r.Settle(err)
+}
+
+// body is where the content is still to come from, or nil.
+func (r *result) body() registry.Body {
+	if r.Content == nil {
+		return nil
+	}
+	return r.Content.Body()
+}
+
+// hold sets a content that is at hand.
+func (r *result) hold(text string) {
+	r.Content = registry.TextOf(text)
+	r.Size = new(int64(len(text)))
+}
+
+// stream sets a content that is written late.
+func (r *result) stream(b registry.Body) {
+	r.Content = registry.TextFrom(b)
+	r.Size = new(b.Size())
+}
+
+type results []result
+
+// Lean writes the bare content, of several sources each after a line that names
+// it. What follows a truncated content says how to go on.
+func (list results) Lean(w io.Writer) error {
+	for i, r := range list {
+		if len(list) > 1 {
+			before := ""
+			if i > 0 {
+				before = "\n"
+			}
+			if _, err := fmt.Fprintf(w, "%s==> %s <==\n", before, r.Source); err != nil {
+				return err
+			}
+		}
+		if err := r.lean(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r result) lean(w io.Writer) error {
+	var err error
+	switch {
+	case r.Failed():
+		_, err = fmt.Fprintf(w, "%s: %s", r.ErrorCode, r.ErrorMessage)
+	case r.Content == nil:
+		_, err = io.WriteString(w, r.Checksum)
+	default:
+		_, err = r.Content.WriteTo(w)
+	}
+	if err == nil && r.Truncated {
+		_, err = fmt.Fprintf(w, "[truncated: go on with offset %d of %d]", r.NextOffset, r.TotalBytes)
+	}
+	return err
+}
+
+func build(cfg settings, _ *registry.Env) (registry.Func[params, results], error) {
+	fallback, err := digest.Parse(cfg.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, in params) (results, error) {
+		if err := in.check(); err != nil {
+			return nil, err
+		}
+		r := reading{params: in, algorithm: fallback, max: cfg.MaxRead}
+		if in.Algorithm != "" && in.Format == "checksum" {
+			if r.algorithm, err = digest.Parse(in.Algorithm); err != nil {
+				return nil, err
+			}
+		}
+		list, err := registry.EachParallel(ctx, in.Sources, r.source)
+		for i, s := range in.Sources {
+			list[i].Source, list[i].SourceType = s.String(), s.Type()
+			if b := list[i].body(); b != nil && err != nil {
+				b.Close()
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return list, nil
+	}, nil
+}

@@ -1,0 +1,256 @@
+package content
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/digest"
+	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
+	"github.com/conduit-mcp/conduit-mcp/internal/textfile"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// inMemory is the length up to which content is held in memory; longer content
+// streams.
+const inMemory = 256 << 10
+
+const placeholder = "[Binary content, request with format: 'base64' to view]"
+
+// A reading is one call.
+type reading struct {
+	params
+	algorithm digest.Algorithm
+	max       int64
+}
+
+func (c reading) source(ctx context.Context, s registry.Source) (result, error) {
+	if u, err := s.URL(); err != nil {
+		return result{}, err
+	} else if u != nil {
+		return result{}, fault.New(fault.NotImplemented, "this version reads local files only, no URLs")
+	}
+	if c.Format == "markdown" || c.Format == "media" {
+		return result{}, fault.New(fault.NotImplemented, "format %q is not in this version; use text, base64 or checksum", c.Format)
+	}
+	at, err := s.Place()
+	if err != nil {
+		return result{}, err
+	}
+	f, info, err := at.OpenFileOnly()
+	if err != nil {
+		return result{}, err
+	}
+	in := &input{ReaderAt: f, size: info.Size(), name: s.String()}
+	held := false
+	defer func() {
+		if !held {
+			f.Close()
+		}
+	}()
+	r, err := c.file(ctx, in, f, at.Asked)
+	held = r.body() != nil && in.ReaderAt == f
+	return r, err
+}
+
+// An input is the content of a file as it was when its size was taken.
+type input struct {
+	io.ReaderAt
+	size int64
+	name string // as the caller wrote it
+}
+
+func (in *input) failed(err error) error {
+	if errors.As(err, new(*fs.PathError)) {
+		return fault.Hide(fault.FSReadFailed, err, "reading %s failed", in.name)
+	}
+	return err
+}
+
+// all reads the input from its beginning.
+func (in *input) all() io.Reader { return io.NewSectionReader(in, 0, in.size) }
+
+func (c reading) file(ctx context.Context, in *input, f *os.File, name string) (r result, err error) {
+	if c.Format != "checksum" {
+		if err := c.load(in, f); err != nil {
+			return result{}, in.failed(err)
+		}
+	}
+	head := make([]byte, min(mediatype.HeadSize, in.size))
+	n, err := in.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return result{}, in.failed(err)
+	}
+	r.MIMEType = mediatype.Detect(head[:n], name)
+	text := mediatype.IsText(r.MIMEType)
+	switch r.Format = c.Format; {
+	case c.Format == "checksum":
+		return c.checksum(ctx, in, f, r)
+	case c.Format == "text" && !text:
+		r.hold(placeholder)
+		return c.tag(ctx, in, r, false)
+	case c.Format == "" && !text && c.textual():
+		return result{}, fault.New(fault.InvalidParameter, "%s is %s, which is answered as base64; start_line, end_line, line_numbers and max_chars apply to text", in.name, r.MIMEType)
+	case c.Format == "base64", !text:
+		r.Format = "base64"
+		return c.base64(ctx, in, r)
+	}
+	r.Format = "text"
+	return c.text(ctx, in, r)
+}
+
+// load takes into memory what is small, and what has no size before it is read,
+// such as the files of /proc.
+func (c reading) load(in *input, f *os.File) error {
+	var b []byte
+	switch {
+	case in.size > inMemory:
+		return nil
+	case in.size == 0:
+		var err error
+		if b, err = io.ReadAll(io.LimitReader(f, c.max+1)); err != nil {
+			return err
+		}
+		if int64(len(b)) > c.max {
+			return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): the system tells no size of %s, so it is read as a whole, and it is larger", c.max, in.name)
+		}
+	default:
+		b = make([]byte, in.size)
+		n, err := io.ReadFull(f, b)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		b = b[:n]
+	}
+	in.ReaderAt, in.size = bytes.NewReader(b), int64(len(b))
+	return nil
+}
+
+// fits refuses to read more bytes than the server allows.
+func (c reading) fits(in *input, n int64) error {
+	if n > c.max {
+		return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): %d bytes of %s are asked for; read it in parts with offset and length, or start_line and end_line", c.max, n, in.name)
+	}
+	return nil
+}
+
+func (c reading) text(ctx context.Context, in *input, r result) (result, error) {
+	t, err := textfile.New(in.ReaderAt, in.size, in.name)
+	if err != nil {
+		return result{}, err
+	}
+	part, err := c.part(ctx, t)
+	if err != nil {
+		return result{}, err
+	}
+	if c.MaxChars > 0 {
+		whole := part
+		if part, err = t.Cut(ctx, whole, c.MaxChars); err != nil {
+			return result{}, err
+		}
+		if part != whole {
+			r.Truncated, r.NextOffset, r.TotalBytes = true, part.To, in.size
+		}
+	}
+	if err := c.fits(in, part.Len()); err != nil {
+		return result{}, err
+	}
+	number := int64(0)
+	if c.LineNumbers {
+		if number, err = t.LineAt(ctx, part.From); err != nil {
+			return result{}, err
+		}
+	}
+	r.Charset = t.Charset()
+	if part.Len() <= inMemory {
+		var text string
+		if text, r.Lossy, err = t.String(ctx, part, number); err != nil {
+			return result{}, err
+		}
+		r.hold(text)
+	} else {
+		b, err := t.Settle(ctx, part, number)
+		if err != nil {
+			return result{}, err
+		}
+		r.Lossy = b.Lossy()
+		r.stream(b)
+		if sum := b.SHA256(); sum != nil {
+			r.ETag = etag.Of(sum)
+		}
+	}
+	return c.tag(ctx, in, r, part.Len() == in.size)
+}
+
+// part returns the part of t that is asked for.
+func (c reading) part(ctx context.Context, t *textfile.Text) (textfile.Part, error) {
+	if c.StartLine != 0 || c.EndLine != 0 {
+		return t.Lines(ctx, c.StartLine, c.EndLine)
+	}
+	return t.Bytes(c.Offset, c.Length)
+}
+
+func (c reading) base64(ctx context.Context, in *input, r result) (result, error) {
+	from := min(c.Offset, in.size)
+	n := in.size - from
+	if c.Length >= 0 {
+		n = min(n, c.Length)
+	}
+	if err := c.fits(in, n); err != nil {
+		return result{}, err
+	}
+	if n <= inMemory {
+		b := make([]byte, n)
+		if k, err := in.ReadAt(b, from); int64(k) < n {
+			return result{}, fault.Hide(fault.FSReadFailed, err, "reading %s failed", in.name)
+		}
+		r.hold(base64.StdEncoding.EncodeToString(b))
+	} else {
+		r.stream(textfile.NewBase64(in.ReaderAt, from, from+n, in.name))
+	}
+	return c.tag(ctx, in, r, n == in.size)
+}
+
+// tag adds the etag where the whole file is read, or the call asks for it.
+func (c reading) tag(ctx context.Context, in *input, r result, whole bool) (result, error) {
+	if r.ETag != "" || !whole && !c.ETag {
+		return r, nil
+	}
+	h := sha256.New()
+	if _, err := digest.Feed(ctx, in.all(), h); err != nil {
+		return result{}, in.failed(err)
+	}
+	r.ETag = etag.Of(h.Sum(nil))
+	return r, nil
+}
+
+func (c reading) checksum(ctx context.Context, in *input, f *os.File, r result) (result, error) {
+	if c.Offset > in.size {
+		return result{}, fault.New(fault.InvalidParameter, "offset %d lies past the end of %s (%d bytes); a checksum is of the whole file, so leave offset out", c.Offset, in.name, in.size)
+	}
+	hashes := []hash.Hash{c.algorithm.New()}
+	if c.algorithm != digest.SHA256 {
+		hashes = append(hashes, sha256.New()) // for the etag, since the whole file is read anyway
+	}
+	n, err := digest.Feed(ctx, f, hashes...)
+	if errors.As(err, new(*fs.PathError)) {
+		err = fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", in.name, n)
+	}
+	if err != nil {
+		return result{}, err
+	}
+	r.Size = &n
+	r.Checksum = hex.EncodeToString(hashes[0].Sum(nil))
+	r.Algorithm = c.algorithm
+	r.ETag = etag.Of(hashes[len(hashes)-1].Sum(nil))
+	return r, nil
+}

@@ -1,0 +1,147 @@
+// Package metadata adds read.metadata: what is known of files without reading
+// them.
+package metadata
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
+	"github.com/conduit-mcp/conduit-mcp/ops/read"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+func init() { registry.Register(desc, build) }
+
+var desc = registry.Desc{
+	Tool:    read.Tool,
+	Name:    "metadata",
+	Summary: "Tell size, type, times and permissions.",
+	Effect:  registry.ReadOnly,
+	Errors: []fault.Code{fault.FSNotFound, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput,
+		fault.HTTPInvalidURL, fault.NotImplemented},
+	Examples: []registry.Example{{Title: "A file and a directory", Args: `{"sources": ["notes.txt", "src"]}`}},
+}
+
+type params struct {
+	Sources []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Local paths or URLs."`
+}
+
+type result struct {
+	Source     string `json:"source"`
+	SourceType string `json:"source_type"`
+	registry.Outcome
+	Metadata *metadata `json:"metadata,omitempty"`
+}
+
+type metadata struct {
+	Name        string `json:"name"`
+	EntryType   string `json:"entry_type"`
+	Size        *int64 `json:"size_bytes,omitempty"`
+	MIMEType    string `json:"mime_type,omitempty"`
+	Created     string `json:"created_at_iso,omitempty"`
+	Modified    string `json:"modified_at_iso,omitempty"`
+	Octal       string `json:"permissions_octal,omitempty"`
+	Permissions string `json:"permissions_string,omitempty"`
+}
+
+// Shed makes r a failed result that only names its source.
+func (r *result) Shed(err error) {
+	r.Metadata = nil
+	r.Settle(err)
+}
+
+type results []result
+
+// Lean writes a line for each source.
+func (list results) Lean(w io.Writer) error {
+	for i, r := range list {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if _, err := io.WriteString(w, r.line()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r result) line() string {
+	if r.Failed() {
+		return fmt.Sprintf("%s: %s", r.ErrorCode, r.ErrorMessage)
+	}
+	m := r.Metadata
+	line := r.Source + ": " + m.EntryType
+	if m.Size != nil {
+		line += fmt.Sprintf(", %d bytes", *m.Size)
+	}
+	if m.MIMEType != "" {
+		line += ", " + m.MIMEType
+	}
+	return fmt.Sprintf("%s, %s, modified %s", line, m.Permissions, m.Modified)
+}
+
+func build(struct{}, *registry.Env) (registry.Func[params, results], error) {
+	return func(ctx context.Context, in params) (results, error) {
+		list, err := registry.EachParallel(ctx, in.Sources, describe)
+		for i, s := range in.Sources {
+			list[i].Source, list[i].SourceType = s.String(), s.Type()
+		}
+		return list, err
+	}, nil
+}
+
+func describe(_ context.Context, s registry.Source) (result, error) {
+	if u, err := s.URL(); err != nil {
+		return result{}, err
+	} else if u != nil {
+		return result{}, fault.New(fault.NotImplemented, "this version reads local files only, no URLs")
+	}
+	at, err := s.Place()
+	if err != nil {
+		return result{}, err
+	}
+	info, err := fileinfo.Of(at)
+	if err != nil {
+		return result{}, err
+	}
+	m := &metadata{
+		Name:        filepath.Base(at.Asked),
+		EntryType:   info.Type(),
+		Created:     fileinfo.ISO(info.Created),
+		Modified:    fileinfo.ISO(info.Modified),
+		Octal:       info.Octal(),
+		Permissions: info.String(),
+	}
+	if !info.IsDir() {
+		m.Size = new(int64)
+	}
+	if info.Mode.IsRegular() {
+		*m.Size = info.Size
+		m.MIMEType = mimeType(at, m.Name)
+	}
+	return result{Metadata: m}, nil
+}
+
+// mimeType returns the type of a file, or "" where it cannot be read: the rest
+// is worth telling all the same.
+func mimeType(at place.Place, name string) string {
+	f, _, err := at.OpenFileOnly()
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, mediatype.HeadSize)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return ""
+	}
+	return mediatype.Detect(head[:n], name)
+}

@@ -1,0 +1,16 @@
+// Package read declares the read tool. Its ops live in the packages below it.
+package read
+
+import "github.com/conduit-mcp/conduit-mcp/registry"
+
+// Tool is the tool's name. An op that uses it links in the tool as well.
+const Tool = "read"
+
+func init() {
+	registry.RegisterTool(registry.Tool{
+		Name:          Tool,
+		Discriminator: "operation",
+		Summary:       "Read files and URLs: content, metadata, differences. Results come in the order of sources.",
+		Notices:       true,
+	})
+}
