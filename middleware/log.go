@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -46,7 +47,10 @@ func Log(log *slog.Logger) registry.Middleware {
 
 // causes words err with the cause that a client is not shown.
 func causes(err error) string {
-	if f, ok := err.(*fault.Error); ok && f.Err != nil {
+	if err == nil {
+		return ""
+	}
+	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Err != nil {
 		return fmt.Sprintf("%v (cause: %v)", err, f.Err)
 	}
 	return err.Error()
@@ -61,14 +65,14 @@ func failures(ctx context.Context, log *slog.Logger, c *registry.Call, v any) (i
 	for i := range list.Len() {
 		f, ok := list.Index(i).Interface().(interface {
 			Failed() bool
-			Failure() (fault.Code, string)
+			Cause() error
 		})
 		if !ok {
 			return list.Len(), 0
 		}
 		if f.Failed() {
-			code, message := f.Failure()
-			log.ErrorContext(ctx, "item failed", "op", c.Op.ID(), "item", i, "error_code", code, "err", message)
+			code, _ := fault.Of(f.Cause())
+			log.ErrorContext(ctx, "item failed", "op", c.Op.ID(), "item", i, "error_code", code, "err", causes(f.Cause()))
 			bad++
 		}
 	}

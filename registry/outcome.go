@@ -18,13 +18,15 @@ type Outcome struct {
 	Status       string     `json:"status"`
 	ErrorCode    fault.Code `json:"error_code,omitempty"`
 	ErrorMessage string     `json:"error_message,omitempty"`
+
+	cause error
 }
 
 // Failed reports whether o is an error.
 func (o Outcome) Failed() bool { return o.Status == "error" }
 
-// Failure returns the error of a failed item.
-func (o Outcome) Failure() (fault.Code, string) { return o.ErrorCode, o.ErrorMessage }
+// Cause returns the error that a failed item was settled with, for the log.
+func (o Outcome) Cause() error { return o.cause }
 
 // allFailed reports whether v is a batch without a single success.
 func allFailed(v any) bool {
@@ -43,7 +45,7 @@ func allFailed(v any) bool {
 // Settle fills o from err; nil means success.
 func (o *Outcome) Settle(err error) {
 	if o.Status = "success"; err != nil {
-		o.Status = "error"
+		o.Status, o.cause = "error", err
 		o.ErrorCode, o.ErrorMessage = fault.Of(err)
 	}
 }

@@ -1,0 +1,49 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+binary := bin/conduit-mcp
+# What is shipped needs no C; the race detector does, so it is used where Go has
+# found a C compiler.
+static := CGO_ENABLED=0
+race   := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+gofmt  := $(shell go env GOROOT)/bin/gofmt
+flags  := -trimpath -ldflags "-s -w"
+# 30 MB
+limit  := 30000000
+
+.PHONY: build demo test check cover docs snapshots bench
+
+build:
+	$(static) go build $(flags) -o $(binary) ./cmd/conduit-mcp
+
+demo: build
+	go run ./internal/demo $(binary)
+
+test:
+	go test $(race) -timeout 15m ./...
+
+check: build
+	@bad=$$(find . -name '*.go' -not -path '*/testdata/*' -not -path './.git/*' -print0 | xargs -0 $(gofmt) -l); \
+	if [ -n "$$bad" ]; then echo "not formatted (run gofmt -w):"; echo "$$bad"; exit 1; fi
+	go mod tidy -diff
+	go vet ./...
+	GOOS=darwin $(static) go vet ./...
+	GOOS=windows $(static) go vet ./...
+	go tool staticcheck ./...
+	@size=$$(wc -c < $(binary)); echo "$(binary): $$((size)) bytes"; \
+	if [ $$size -ge $(limit) ]; then echo "larger than $(limit) bytes"; exit 1; fi
+	$(MAKE) test
+
+cover:
+	go test -timeout 15m -coverprofile=bin/cover.out \
+		-coverpkg=./registry/...,./middleware/...,./ops/...,./internal/... ./...
+	go tool cover -func=bin/cover.out | tail -n 1
+
+docs:
+	go test ./cmd -run 'TestReference|TestExampleEnvironment' -update
+
+snapshots:
+	go test ./cmd -run 'TestSnapshots' -update
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...

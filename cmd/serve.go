@@ -1,0 +1,98 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/stdio"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// instructions reach the model once, with the first exchange.
+const instructions = "Paths are absolute, ~/… or relative to the project root, inside the allowed directories (list, operation system_info, tells them). " +
+	"Batches take several items in one call; each item has its own status. view:\"lean\" answers in plain text with fewest tokens."
+
+func iso(t time.Time) string { return fileinfo.ISO(t) }
+
+func upper(s string) string { return strings.ToUpper(strings.TrimSpace(s)) }
+
+// serve is the stdio server. It returns the exit code.
+func serve(lookup func(string) (string, bool), dirs []string) int {
+	person := isTerminal(os.Stdin) && isTerminal(os.Stderr)
+	out, stderr, err := takeStdout()
+	if err != nil {
+		return 1
+	}
+	a, err := compose(lookup, dirs, true)
+	defer a.close()
+	silence(a.log)
+	if err != nil {
+		code, message := fault.Of(err)
+		a.log.Log(context.Background(), logfile.LevelFatal, "the server cannot start", "error_code", code, "err", err.Error())
+		if person {
+			io.WriteString(stderr, "conduit-mcp: "+string(code)+": "+message+"\n")
+		}
+		return 1
+	}
+	a.logStart()
+	if person {
+		io.WriteString(stderr, "conduit-mcp "+version+" is an MCP server and waits for a client on stdin; `conduit-mcp doctor` checks the settings and shows what to paste into a client.\n")
+	}
+	return a.run(os.Stdin, out)
+}
+
+// run serves one client until its input ends or a signal comes.
+func (a *app) run(in io.ReadCloser, out io.Writer) int {
+	s := mcp.NewServer(&mcp.Implementation{Name: "conduit-mcp", Title: "Conduit", Version: version}, &mcp.ServerOptions{
+		Instructions: instructions,
+		Logger:       a.log.Logger,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	a.mux.Mount(s)
+	t := stdio.New(in, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Log: a.log.Logger})
+
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		sig, ok := <-signals
+		if !ok {
+			return
+		}
+		a.log.Info("signal; finishing what is in flight", "signal", sig.String())
+		t.Shutdown()
+		<-signals
+		os.Exit(1)
+	}()
+	err := s.Run(context.Background(), t)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.log.Error("the session ended with an error", "err", err)
+	}
+	a.log.Info("server stopped")
+	return 0
+}
+
+// silence sends whatever libraries or the runtime may still print to the log.
+func silence(l *logfile.Log) {
+	f := l.File()
+	if f == nil {
+		return
+	}
+	_ = debug.SetCrashOutput(f, debug.CrashOptions{})
+}
+
+func isTerminal(f *os.File) bool {
+	fi, err := f.Stat()
+	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && fi.Mode()&os.ModeDevice != 0 && fi.Name() != os.DevNull && isTTY(f)
+}

@@ -1,0 +1,13 @@
+// Package all links in the standard operations.
+package all
+
+import (
+	_ "github.com/conduit-mcp/conduit-mcp/ops/read/content"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/read/metadata"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/write/copy"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/write/delete"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/write/mkdir"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/write/move"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/write/put"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/write/touch"
+)
