@@ -109,7 +109,7 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 		var parts []string
 		for _, text := range texts {
 			if len(described[text]) < len(ops) {
-				text = "(" + strings.Join(described[text], ", ") + ") " + text
+				text = strings.TrimSpace("(" + strings.Join(described[text], ", ") + ") " + text)
 			}
 			parts = append(parts, text)
 		}

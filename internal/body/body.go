@@ -86,7 +86,12 @@ func (s *Store) Expand(w io.Writer, line []byte) error {
 		return err
 	}
 	defer s.Drop(line)
-	out := bufio.NewWriterSize(w, 64<<10)
+	out := writers.Get().(*bufio.Writer)
+	out.Reset(w)
+	defer func() {
+		out.Reset(nil)
+		writers.Put(out)
+	}()
 	var failed error
 	before, p, line := s.cut(line)
 	for ; p.layers != 0; before, p, line = s.cut(line) {
@@ -115,6 +120,9 @@ func (s *Store) Expand(w io.Writer, line []byte) error {
 	}
 	return nil
 }
+
+// writers are the buffers of Expand.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 64<<10) }}
 
 const readFailure = "reading the source failed while it was being sent; the content above is incomplete"
 

@@ -20,7 +20,7 @@ const envelope = 512
 
 // carried is the length from which a finished text travels as a body of its
 // own, past the encoders.
-const carried = 16 << 10
+const carried = 512
 
 // failed is the reply of a call that failed as a whole.
 func failed(c *registry.Call, err error, lean bool) *mcp.CallToolResult {
