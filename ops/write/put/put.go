@@ -37,13 +37,13 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1"`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
 }
 
 type entry struct {
-	Path     registry.Path `json:"path"`
-	Content  string        `json:"content"`
-	Encoding string        `json:"input_encoding,omitempty" jsonschema:"enum=text,enum=base64,default=text"`
+	Path     registry.Path `json:"path" jsonschema_description:"File or directory."`
+	Content  string        `json:"content" jsonschema_description:"Text, or bytes in base64."`
+	Encoding string        `json:"input_encoding,omitempty" jsonschema:"enum=text,enum=base64,default=text" jsonschema_description:"What content is."`
 	Mode     string        `json:"write_mode,omitempty" jsonschema:"enum=overwrite,enum=append,enum=create,default=overwrite" jsonschema_description:"create fails where the file exists."`
 	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Write only if the file still has this etag, as read.content or put returned it."`
 }

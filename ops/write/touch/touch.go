@@ -34,11 +34,11 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1"`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
 }
 
 type entry struct {
-	Path registry.Path `json:"path"`
+	Path registry.Path `json:"path" jsonschema_description:"File or directory."`
 }
 
 type result struct {
