@@ -2,6 +2,8 @@
 package all
 
 import (
+	_ "github.com/conduit-mcp/conduit-mcp/ops/list/entries"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/list/sysinfo"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/read/content"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/read/metadata"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/write/copy"

@@ -1,0 +1,74 @@
+// Package entries adds list.entries: what a directory holds.
+package entries
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/ops/list"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+func init() { registry.Register(desc, build) }
+
+var desc = registry.Desc{
+	Tool:    list.Tool,
+	Name:    "entries",
+	Summary: "List a directory, or a tree.",
+	Effect:  registry.ReadOnly,
+	Errors: []fault.Code{fault.InvalidParameter, fault.FSNotFound, fault.FSAccessDenied, fault.FSIsFile,
+		fault.FSPathResolution, fault.FSBadPathInput},
+	Examples: []registry.Example{
+		{Title: "A directory", Args: `{"path": "src"}`},
+		{Title: "A tree without what git ignores", Args: `{"path": ".", "recursive_depth": 3, "ignore": "gitignore"}`},
+		{Title: "What the directories in a directory hold", Args: `{"path": ".", "calculate_recursive_size": true}`},
+	},
+}
+
+type settings struct {
+	MaxDepth int           `env:"CONDUIT_MAX_RECURSIVE_DEPTH" default:"10" min:"0" doc:"Levels that list and find descend."`
+	SizeTime time.Duration `env:"CONDUIT_RECURSIVE_SIZE_TIMEOUT_MS" default:"60000" min:"1" doc:"Time for one recursive size, in milliseconds."`
+}
+
+type params struct {
+	Path   registry.Path `json:"path" jsonschema_description:"Directory, or any path of a volume."`
+	Depth  int           `json:"recursive_depth,omitempty" jsonschema_description:"Levels to descend; -1: as many as allowed."`
+	Sizes  bool          `json:"calculate_recursive_size,omitempty" jsonschema_description:"Size of a directory: all files below."`
+	Ignore string        `json:"ignore,omitempty" jsonschema:"enum=none,enum=gitignore,default=none"`
+	Max    int           `json:"max_results,omitempty" jsonschema:"minimum=0" jsonschema_description:"Most results; 0: all."`
+	Cursor string        `json:"cursor,omitempty" jsonschema_description:"next_cursor of the call before."`
+}
+
+func build(cfg settings, _ *registry.Env) (registry.Func[params, tree], error) {
+	return func(ctx context.Context, in params) (tree, error) {
+		if in.Cursor != "" && in.Depth != 0 {
+			return nil, fault.New(fault.InvalidParameter, "a cursor goes on with a listing of one level only; leave out cursor or recursive_depth")
+		}
+		after, err := url.PathUnescape(in.Cursor)
+		if err != nil {
+			return nil, fault.New(fault.InvalidParameter, "cursor is %q; it must be the next_cursor of an earlier call", in.Cursor)
+		}
+		at, err := in.Path.Place()
+		if err != nil {
+			return nil, err
+		}
+		d, err := walk.Open(at)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close()
+		l := newLister(in, cfg)
+		var cancel context.CancelFunc
+		l.sizing, cancel = context.WithTimeout(ctx, cfg.SizeTime)
+		defer cancel()
+		t, err := l.top(ctx, d, after)
+		if err != nil {
+			return nil, err
+		}
+		l.remark(ctx)
+		return t, ctx.Err()
+	}, nil
+}

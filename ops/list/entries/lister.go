@@ -1,0 +1,251 @@
+package entries
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/entry"
+	"github.com/conduit-mcp/conduit-mcp/internal/ignore"
+	"github.com/conduit-mcp/conduit-mcp/internal/treesize"
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+)
+
+// A lister is one run of the op.
+type lister struct {
+	in     params
+	cfg    settings
+	depth  int // levels listed below the top one
+	limit  *crew.Limit
+	sizing context.Context // ends when no more time is left for sizes
+
+	left int    // entries still to return where in.Max is set; for a limit of one
+	more bool   // there was one more
+	last string // the last one returned
+
+	done    atomic.Int64 // entries returned
+	deeper  atomic.Int64 // directories not entered although asked for
+	missing atomic.Int64 // entries and directories that could not be read
+}
+
+func newLister(in params, cfg settings) *lister {
+	l := &lister{in: in, cfg: cfg, depth: in.Depth, left: in.Max}
+	if l.capped() {
+		l.depth = cfg.MaxDepth
+	}
+	workers := runtime.GOMAXPROCS(0)
+	if in.Max > 0 {
+		workers = 1 // which entries are the first shows only in order
+	}
+	l.limit = crew.NewLimit(workers)
+	return l
+}
+
+// capped reports whether more levels were asked for than the server allows.
+func (l *lister) capped() bool { return l.in.Depth < 0 || l.in.Depth > l.cfg.MaxDepth }
+
+// A level is an open directory and its entries.
+type level struct {
+	dir    *walk.Dir
+	depth  int    // 0 for the directory listed
+	rel    string // slash-separated path below that
+	rules  *ignore.Stack
+	shown  []walk.Entry
+	hidden []walk.Entry // ignored: they count for sizes only
+}
+
+func (l *lister) read(d *walk.Dir, above *ignore.Stack, rel string, depth int) (*level, error) {
+	all, err := d.Entries()
+	if err != nil {
+		return nil, err
+	}
+	v := &level{dir: d, depth: depth, rel: rel}
+	if l.in.Ignore != "gitignore" {
+		v.shown = all
+		return v, nil
+	}
+	v.rules = above.Enter(d, rel)
+	for _, e := range all {
+		if v.rules.Ignored(path.Join(rel, e.Name), e.IsDir()) {
+			v.hidden = append(v.hidden, e)
+		} else {
+			v.shown = append(v.shown, e)
+		}
+	}
+	return v, nil
+}
+
+// top lists d, beginning after the entry with the name after.
+func (l *lister) top(ctx context.Context, d *walk.Dir, after string) (tree, error) {
+	var above *ignore.Stack
+	if l.in.Ignore == "gitignore" {
+		above = ignore.Above(d.Place())
+	}
+	v, err := l.read(d, above, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	v.shown = slices.DeleteFunc(v.shown, func(e walk.Entry) bool { return e.Name <= after })
+	v.hidden = nil
+	infos, _, err := l.list(ctx, v)
+	return infos, err
+}
+
+// batch is how many entries one worker takes at a time.
+const batch = 32
+
+// list describes what v shows, in order, and adds up the sizes of all.
+func (l *lister) list(ctx context.Context, v *level) ([]entry.Info, treesize.Sum, error) {
+	parts := slices.Collect(slices.Chunk(v.shown, batch))
+	infos := make([][]entry.Info, len(parts))
+	sums := make([]treesize.Sum, len(parts))
+	var g crew.Group
+	for i, part := range parts {
+		l.limit.Go(&g, func() (err error) {
+			infos[i], err = l.part(ctx, v, part, &sums[i])
+			return err
+		})
+	}
+	err := l.limit.Wait(&g)
+	var total treesize.Sum
+	for _, s := range sums {
+		total.Merge(s)
+	}
+	for _, e := range v.hidden {
+		if err == nil {
+			err = l.size(&total, v, e)
+		}
+	}
+	list := slices.Concat(infos...)
+	if list == nil {
+		list = []entry.Info{}
+	}
+	registry.Progress(ctx, l.done.Add(int64(len(list))), 0, "")
+	return list, total, err
+}
+
+func (l *lister) part(ctx context.Context, v *level, part []walk.Entry, sum *treesize.Sum) ([]entry.Info, error) {
+	list := make([]entry.Info, 0, len(part))
+	for _, e := range part {
+		if l.in.Max > 0 && l.left == 0 {
+			l.more = true
+			if v.depth > 0 { // nobody is told the size of the directory listed
+				if err := l.size(sum, v, e); err != nil {
+					return nil, err
+				}
+			}
+			continue
+		}
+		info, err := entry.Of(ctx, v.dir, e)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			l.missing.Add(1)
+			sum.Unread()
+			continue
+		}
+		if l.in.Max > 0 {
+			l.left--
+			l.last = e.Name
+		}
+		info.Sized = l.in.Sizes
+		own, err := l.descend(ctx, v, e, &info)
+		if err != nil {
+			return nil, err
+		}
+		sum.Merge(own)
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// descend completes info, which describes e, by what is below a directory, and
+// returns its size.
+func (l *lister) descend(ctx context.Context, v *level, e walk.Entry, info *entry.Info) (sum treesize.Sum, err error) {
+	switch {
+	case !e.IsDir() || v.depth >= l.depth:
+		if e.IsDir() && l.capped() {
+			l.deeper.Add(1)
+		}
+		err = l.size(&sum, v, e)
+	default:
+		var below *[]entry.Info
+		if below, sum, err = l.enter(ctx, v, e); err == nil {
+			info.Children = below
+		}
+	}
+	if err != nil || !l.in.Sizes || info.Type != "directory" {
+		return sum, err
+	}
+	if info.IsLink {
+		info.Size, info.SizeNote = entry.Unknown, "Not calculated: linked directories are not followed"
+		return sum, nil
+	}
+	bytes, ok := sum.Bytes()
+	info.Size, info.SizeNote = entry.Size(bytes), sum.Partial()
+	if !ok {
+		info.Size = entry.Unknown
+		info.SizeNote = fmt.Sprintf("Calculation timed out due to server limit (%dms)", l.cfg.SizeTime.Milliseconds())
+	}
+	return sum, nil
+}
+
+// enter lists the directory e of v; nil stands for what cannot be read.
+func (l *lister) enter(ctx context.Context, v *level, e walk.Entry) (*[]entry.Info, treesize.Sum, error) {
+	unread := func() (*[]entry.Info, treesize.Sum, error) {
+		l.missing.Add(1)
+		var sum treesize.Sum
+		sum.Unread()
+		return nil, sum, ctx.Err()
+	}
+	d, err := v.dir.Sub(e.Name)
+	if err != nil {
+		return unread()
+	}
+	defer d.Close()
+	below, err := l.read(d, v.rules, path.Join(v.rel, e.Name), v.depth+1)
+	if err != nil {
+		return unread()
+	}
+	list, sum, err := l.list(ctx, below)
+	if len(list) == 0 && l.more { // not empty: there was no room for what it holds
+		return nil, sum, err
+	}
+	return &list, sum, err
+}
+
+// size adds e to sum where sizes were asked for.
+func (l *lister) size(sum *treesize.Sum, v *level, e walk.Entry) error {
+	if !l.in.Sizes {
+		return nil
+	}
+	return sum.Add(l.sizing, l.limit, v.dir, e, l.cfg.MaxDepth-v.depth)
+}
+
+// remark tells what the entries do not.
+func (l *lister) remark(ctx context.Context) {
+	if n := l.deeper.Load(); n > 0 {
+		registry.AddRemark(ctx, "DEPTH_LIMIT_REACHED", fmt.Sprintf(
+			"recursive_depth was capped at %d (CONDUIT_MAX_RECURSIVE_DEPTH); directories not descended: %d. List them by their own path.", l.cfg.MaxDepth, n), nil)
+	}
+	if n := l.missing.Load(); n > 0 {
+		registry.AddRemark(ctx, "LISTING_INCOMPLETE", fmt.Sprintf("Entries or directories that could not be read: %d.", n), nil)
+	}
+	switch {
+	case l.more && l.depth == 0:
+		registry.AddRemark(ctx, "MORE_RESULTS", "More entries remain; call again with this cursor.", registry.More{NextCursor: url.PathEscape(l.last)})
+	case l.more:
+		registry.AddRemark(ctx, "MORE_RESULTS", "More entries remain; raise max_results, or list a subdirectory by its own path.", nil)
+	}
+}

@@ -1,0 +1,16 @@
+// Package list declares the list tool. Its ops live in the packages below it.
+package list
+
+import "github.com/conduit-mcp/conduit-mcp/registry"
+
+// Tool is the tool's name. An op that uses it links in the tool as well.
+const Tool = "list"
+
+func init() {
+	registry.RegisterTool(registry.Tool{
+		Name:          Tool,
+		Discriminator: "operation",
+		Summary:       "List a directory with sizes, types and times, or tell about this server and its volumes.",
+		Notices:       true,
+	})
+}
