@@ -46,7 +46,7 @@ func (op *Op) Published() *jsonschema.Schema {
 	p := publish(op.Params)
 	if op.Lean {
 		p.Properties.Set(viewName, &jsonschema.Schema{Type: "string", Enum: []any{"full", "lean"},
-			Description: "lean: plain text, not JSON; fewest tokens."})
+			Description: "lean: plain text, few tokens."})
 	}
 	return p
 }
@@ -73,6 +73,7 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 	}
 	for _, key := range order {
 		first := *uses[key][0].schema
+		first.Minimum, first.Maximum = "", "" // some APIs refuse them; the decoder's errors name the range
 		var takers []*Op
 		described := map[string][]string{} // description → ops
 		var texts []string
@@ -141,8 +142,8 @@ func setInner(s, object *jsonschema.Schema) {
 	*s = *object
 }
 
-// publish returns a deep copy of s as models see it: without the default
-// keyword, which some APIs refuse, its value in the description instead.
+// publish returns a deep copy of s as documentation shows it: without the
+// default keyword, its value in the description instead.
 func publish(s *jsonschema.Schema) *jsonschema.Schema {
 	c := *s
 	c.Required = slices.Clone(s.Required)

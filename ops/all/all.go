@@ -2,6 +2,7 @@
 package all
 
 import (
+	_ "github.com/conduit-mcp/conduit-mcp/ops/find"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/list/entries"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/list/sysinfo"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/read/content"

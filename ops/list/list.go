@@ -10,7 +10,7 @@ func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:          Tool,
 		Discriminator: "operation",
-		Summary:       "List a directory with sizes, types and times, or tell about this server and its volumes.",
+		Summary:       "List directories, or tell about this server and its volumes.",
 		Notices:       true,
 	})
 }

@@ -10,7 +10,7 @@ func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:          Tool,
 		Discriminator: "operation",
-		Summary:       "Read files and URLs: content, metadata, differences. Results come in the order of sources.",
+		Summary:       "Read files: content and metadata, results in the order of sources.",
 		Notices:       true,
 	})
 }

@@ -10,7 +10,7 @@ func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:          Tool,
 		Discriminator: "action",
-		Summary:       "Create, change, copy, move and delete local files, several in one call. Each entry succeeds or fails by itself; results come in the order of entries.",
+		Summary:       "Write, copy, move and delete local files in batches; each entry succeeds or fails by itself, results in order.",
 		Echo:          true,
 		Notices:       true,
 	})

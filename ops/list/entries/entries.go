@@ -36,7 +36,7 @@ type settings struct {
 type params struct {
 	Path   registry.Path `json:"path" jsonschema_description:"Directory, or any path of a volume."`
 	Depth  int           `json:"recursive_depth,omitempty" jsonschema_description:"Levels to descend; -1: as many as allowed."`
-	Sizes  bool          `json:"calculate_recursive_size,omitempty" jsonschema_description:"Size of a directory: all files below."`
+	Sizes  bool          `json:"calculate_recursive_size,omitempty" jsonschema_description:"Sum up directories."`
 	Ignore string        `json:"ignore,omitempty" jsonschema:"enum=none,enum=gitignore,default=none"`
 	Max    int           `json:"max_results,omitempty" jsonschema:"minimum=0" jsonschema_description:"Most results; 0: all."`
 	Cursor string        `json:"cursor,omitempty" jsonschema_description:"next_cursor of the call before."`

@@ -37,7 +37,7 @@ type settings struct {
 }
 
 type params struct {
-	InfoType string        `json:"info_type" jsonschema:"enum=server_capabilities,enum=filesystem_stats"`
+	InfoType string        `json:"info_type" jsonschema:"enum=server_capabilities,enum=filesystem_stats" jsonschema_description:"What to tell."`
 	Path     registry.Path `json:"path,omitempty" jsonschema_description:"Directory, or any path of a volume."`
 }
 

@@ -44,8 +44,8 @@ type params struct {
 	StartLine   int64             `json:"start_line,omitempty" jsonschema_description:"First line, from 1; negative counts from the end."`
 	EndLine     int64             `json:"end_line,omitempty" jsonschema_description:"Last line, included."`
 	LineNumbers bool              `json:"line_numbers,omitempty" jsonschema_description:"Put number and tab before each line."`
-	MaxChars    int64             `json:"max_chars,omitempty" jsonschema:"minimum=0" jsonschema_description:"Cut text after so many characters, at a line end."`
-	ETag        bool              `json:"etag,omitempty" jsonschema_description:"Return the etag even of a file read in part."`
+	MaxChars    int64             `json:"max_chars,omitempty" jsonschema:"minimum=0" jsonschema_description:"Cut text to so many characters."`
+	ETag        bool              `json:"etag,omitempty" jsonschema_description:"Return the etag in any case."`
 }
 
 // check refuses parameters that contradict each other.

@@ -32,11 +32,11 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
 }
 
 type entry struct {
-	Source      registry.Path `json:"source_path" jsonschema_description:"File or directory to take."`
+	Source      registry.Path `json:"source_path" jsonschema_description:"File or directory."`
 	Destination registry.Path `json:"destination_path" jsonschema_description:"In an existing directory it goes inside."`
 	Overwrite   bool          `json:"overwrite,omitempty" jsonschema:"default=true" jsonschema_description:"Replace what exists."`
 }

@@ -16,7 +16,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:    write.Tool,
 	Name:    "delete",
-	Summary: "Delete files, symbolic links (not what they point to) and directories.",
+	Summary: "Delete files, links (not their targets) and directories.",
 	Effect:  registry.Destructive,
 	Errors: []fault.Code{
 		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSNotFound,
@@ -30,7 +30,7 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
 }
 
 type entry struct {

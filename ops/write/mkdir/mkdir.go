@@ -15,7 +15,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:       write.Tool,
 	Name:       "mkdir",
-	Summary:    "Create directories; one that exists is no error.",
+	Summary:    "Create directories; existing ones are fine.",
 	Effect:     registry.Additive,
 	Idempotent: true,
 	Errors: []fault.Code{
@@ -30,7 +30,7 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
 }
 
 type entry struct {

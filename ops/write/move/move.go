@@ -17,7 +17,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:    write.Tool,
 	Name:    "move",
-	Summary: "Move or rename files and directories; a symbolic link is moved itself.",
+	Summary: "Move or rename; of a link the link itself.",
 	Effect:  registry.Destructive,
 	Errors: []fault.Code{
 		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSNotFound, fault.FSIsFile,
@@ -33,11 +33,11 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
 }
 
 type entry struct {
-	Source      registry.Path `json:"source_path" jsonschema_description:"File or directory to take."`
+	Source      registry.Path `json:"source_path" jsonschema_description:"File or directory."`
 	Destination registry.Path `json:"destination_path" jsonschema_description:"In an existing directory it goes inside."`
 	Overwrite   bool          `json:"overwrite,omitempty" jsonschema:"default=true" jsonschema_description:"Replace what exists."`
 }

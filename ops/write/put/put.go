@@ -22,7 +22,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:    write.Tool,
 	Name:    "put",
-	Summary: "Write files, each whole or not at all; missing parent directories are created.",
+	Summary: "Write files, each whole or not at all, making missing parents.",
 	Effect:  registry.Destructive,
 	Errors: []fault.Code{
 		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSIsDirectory,
@@ -37,7 +37,7 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
 }
 
 type entry struct {
@@ -45,7 +45,7 @@ type entry struct {
 	Content  string        `json:"content" jsonschema_description:"Text, or bytes in base64."`
 	Encoding string        `json:"input_encoding,omitempty" jsonschema:"enum=text,enum=base64,default=text" jsonschema_description:"What content is."`
 	Mode     string        `json:"write_mode,omitempty" jsonschema:"enum=overwrite,enum=append,enum=create,default=overwrite" jsonschema_description:"create fails where the file exists."`
-	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Write only if the file still has this etag, as read.content or put returned it."`
+	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Write only if the file still has this etag, from read or put."`
 }
 
 type result struct {

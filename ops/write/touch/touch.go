@@ -19,7 +19,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:       write.Tool,
 	Name:       "touch",
-	Summary:    "Set access and modification times to now; a missing file is created empty, with its parents.",
+	Summary:    "Set times to now; create a missing file empty.",
 	Effect:     registry.Additive,
 	Idempotent: true,
 	Errors: []fault.Code{
@@ -34,7 +34,7 @@ var desc = registry.Desc{
 type settings struct{}
 
 type params struct {
-	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"What to do, one object each."`
+	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
 }
 
 type entry struct {

@@ -1,0 +1,166 @@
+package search
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+)
+
+// An Expression is a JavaScript regular expression.
+type Expression struct {
+	full   *regexp2.Regexp
+	linear *regexp.Regexp // means the same and takes linear time; nil where there is none
+	lines  bool           // linear has ^ or $
+	start  bool           // linear depends on what is in front of a position
+	need   *Literal       // part of every match; nil where none is known
+
+	slow atomic.Bool // full has run out of time once, so linear is used
+}
+
+// maxStack bounds the memory of one attempt: 4 Mi integers.
+const maxStack = 4 << 20
+
+// NewExpression compiles a pattern written as such, or as /pattern/flags with
+// flags out of i, m, s, g, u and y (g and y change nothing here). Where multiline
+// is set, ^ and $ match at line ends without the flag m. The error is the one of
+// the engine, to be shown to the caller.
+func NewExpression(pattern string, multiline bool) (*Expression, error) {
+	body, flags := split(pattern)
+	options := regexp2.ECMAScript
+	for _, f := range flags {
+		switch f {
+		case 'i':
+			options |= regexp2.IgnoreCase
+		case 's':
+			options |= regexp2.Singleline
+		case 'u':
+			options |= regexp2.Unicode
+		case 'm':
+			multiline = true
+		}
+	}
+	if multiline {
+		options |= regexp2.Multiline
+	}
+	full, err := regexp2.Compile(body, options, regexp2.OptionMaxBacktrackingStackSize(maxStack), regexp2.OptionMaxCachedRuneBufferLength(window))
+	if err != nil {
+		return nil, err
+	}
+	full.MatchTimeout = attemptTime
+	e := &Expression{full: full}
+	if t, ok := translate(body, options); ok {
+		e.linear, e.lines, e.start, e.need = t.re, t.lines, t.start, t.need
+	}
+	return e, nil
+}
+
+// split takes /pattern/flags apart. Anything else is a pattern as it stands, a
+// path with slashes in it too.
+func split(pattern string) (body, flags string) {
+	end := strings.LastIndexByte(pattern, '/')
+	if end < 2 || pattern[0] != '/' || strings.Trim(pattern[end+1:], "gimsuy") != "" {
+		return pattern, ""
+	}
+	body, flags = pattern[1:end], pattern[end+1:]
+	class := false
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '\\':
+			i++
+		case '[':
+			class = true
+		case ']':
+			class = false
+		case '/':
+			if !class {
+				return pattern, ""
+			}
+		}
+	}
+	return body, flags
+}
+
+// Match reports whether s has a match. The error is [ErrGivenUp].
+func (e *Expression) Match(s string) (found bool, err error) {
+	left := fileTime
+	err = e.each([]byte(s), 0, &left, func(int, int) bool {
+		found = true
+		return false
+	})
+	return found, err
+}
+
+func (e *Expression) each(b []byte, start int, left *time.Duration, yield func(from, to int) bool) error {
+	if e.need != nil {
+		if from, _ := e.need.next(b, start); from < 0 {
+			return nil
+		}
+	}
+	if !e.slow.Load() {
+		next, err := e.eachFull(string(b), start, left, yield)
+		if err == nil || e.linear == nil {
+			return err
+		}
+		e.slow.Store(true)
+		start = next
+	}
+	return e.eachLinear(b, start, left, yield)
+}
+
+// eachFull returns how far it came.
+func (e *Expression) eachFull(s string, start int, left *time.Duration, yield func(from, to int) bool) (int, error) {
+	next := start
+	begun := time.Now()
+	m, err := e.full.FindStringMatchStartingAt(s, start)
+	for {
+		took := time.Since(begun)
+		switch {
+		case err != nil && e.linear != nil:
+			return next, ErrGivenUp // not charged: the linear engine goes on
+		case err != nil:
+			*left -= took
+			return next, ErrGivenUp
+		}
+		if *left -= took; m == nil {
+			return next, nil
+		}
+		from, n := m.ByteRange()
+		if !yield(from, from+n) {
+			return next, nil
+		}
+		if *left < 0 {
+			return next, ErrGivenUp
+		}
+		next = from + n
+		begun = time.Now()
+		m, err = e.full.FindNextMatch(m)
+	}
+}
+
+func (e *Expression) eachLinear(b []byte, start int, left *time.Duration, yield func(from, to int) bool) error {
+	if *left < 0 {
+		return ErrGivenUp
+	}
+	if e.start && start > 0 && b[start-1] != '\n' || e.lines && hasOtherLineEnds(b[start:]) {
+		return ErrGivenUp
+	}
+	begun := time.Now()
+	found := e.linear.FindAllIndex(b[start:], -1)
+	*left -= time.Since(begun)
+	for _, at := range found {
+		if !yield(start+at[0], start+at[1]) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// hasOtherLineEnds reports whether b has a line end of JavaScript other than
+// "\n", where the linear engine's ^ and $ do not match.
+func hasOtherLineEnds(b []byte) bool {
+	return bytes.IndexByte(b, '\r') >= 0 || bytes.Contains(b, []byte("\u2028")) || bytes.Contains(b, []byte("\u2029"))
+}
