@@ -35,6 +35,7 @@ check: build
 	$(MAKE) test
 
 cover:
+	@mkdir -p bin
 	go test -timeout 15m -coverprofile=bin/cover.out \
 		-coverpkg=./registry/...,./middleware/...,./ops/...,./internal/... ./...
 	go tool cover -func=bin/cover.out | tail -n 1

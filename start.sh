@@ -7,4 +7,6 @@ export LOG_LEVEL="${LOG_LEVEL:-INFO}"
 if [[ -x "$here/bin/conduit-mcp" ]]; then
 	exec "$here/bin/conduit-mcp" "$@"
 fi
+# go changes the directory, and relative paths must start from this one.
+export CONDUIT_PROJECT_ROOT="${CONDUIT_PROJECT_ROOT:-$PWD}"
 exec go -C "$here" run ./cmd/conduit-mcp "$@"

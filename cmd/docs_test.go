@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -89,5 +90,25 @@ func TestSnapshots(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("snapshots are %q, want %q", got, want)
+	}
+}
+
+// TestSnippets checks that what people may copy from the documents is JSON.
+func TestSnippets(t *testing.T) {
+	fence := regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
+	for _, name := range []string{"README.md", "DEVELOPMENT.md", "SECURITY.md"} {
+		b, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := fence.FindAllSubmatch(b, -1)
+		if name == "README.md" && len(found) < 10 {
+			t.Errorf("README.md has %d JSON snippets; the pattern does not find them", len(found))
+		}
+		for _, m := range found {
+			if !json.Valid(m[1]) {
+				t.Errorf("%s: not valid JSON:\n%s", name, m[1])
+			}
+		}
 	}
 }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A step is one call. Its answer must hold the text want, and be an error just
+// where fails says so. $ETAG in the arguments is the last etag seen.
+type step struct {
+	title, tool, args string
+	fails             bool
+	want              string
+}
+
+var steps = []step{
+	{"Read a file", "read", `{"operation":"content","sources":["README.md"],"max_chars":200}`, false, `"truncated":true`},
+	{"Read the first lines of two files, numbered, in the lean view", "read",
+		`{"operation":"content","sources":["registry/op.go","registry/set.go"],"end_line":3,"line_numbers":true,"view":"lean"}`, false, "==> registry/set.go <=="},
+	{"Compute a checksum", "read", `{"operation":"content","sources":["README.md"],"format":"checksum"}`, false, `"checksum_algorithm_used":"sha256"`},
+	{"Tell a file's metadata", "read", `{"operation":"metadata","sources":["README.md"]}`, false, `"entry_type":"file"`},
+
+	{"Write a file; parents are made", "write", `{"action":"put","entries":[{"path":"notes/today.md","content":"# Today\n"}]}`, false, "File created."},
+	{"Replace it if it is still the same", "write", `{"action":"put","entries":[{"path":"notes/today.md","content":"# Today\n\n- one\n","if_match":"$ETAG"}]}`, false, "File overwritten."},
+	{"Append to it", "write", `{"action":"put","entries":[{"path":"notes/today.md","content":"- two\n","write_mode":"append"}]}`, false, "Content appended."},
+	{"Replace it with an etag that no longer holds", "write", `{"action":"put","entries":[{"path":"notes/today.md","content":"","if_match":"$ETAG"}]}`, true, "ERR_PRECONDITION_FAILED"},
+	{"It is as it was", "read", `{"operation":"content","sources":["notes/today.md"],"view":"lean"}`, false, "- two"},
+	{"Make a directory", "write", `{"action":"mkdir","entries":[{"path":"backup/2026","recursive":true}]}`, false, `"status":"success"`},
+	{"Copy a tree into it", "write", `{"action":"copy","entries":[{"source_path":"notes","destination_path":"backup/2026"}]}`, false, `"status":"success"`},
+	{"Rename a file", "write", `{"action":"move","entries":[{"source_path":"notes/today.md","destination_path":"notes/done.md"}]}`, false, `"status":"success"`},
+	{"Touch a file that is missing", "write", `{"action":"touch","entries":[{"path":"notes/.keep"}]}`, false, `"status":"success"`},
+	{"Delete a tree", "write", `{"action":"delete","entries":[{"path":"notes","recursive":true}]}`, false, `"status":"success"`},
+	{"Several in one call; one fails, the other is done", "read", `{"operation":"metadata","sources":["notes/done.md","backup/2026/notes/today.md"]}`, false, "ERR_FS_NOT_FOUND"},
+
+	{"List a directory with the sizes of the directories in it", "list", `{"operation":"entries","path":".","calculate_recursive_size":true}`, false, `"type":"directory"`},
+	{"Show a tree in the lean view", "list", `{"operation":"entries","path":".","recursive_depth":3,"view":"lean"}`, false, "today.md"},
+	{"Find files by name", "find", `{"base_path":".","match_criteria":[{"type":"name_pattern","pattern":"set*.go"}],"view":"lean"}`, false, "registry/settings.go"},
+	{"Find where a text stands", "find", `{"base_path":"registry","match_criteria":[{"type":"content_pattern","pattern":"func Register["}],"include_matches":true,"view":"lean"}`, false, "set.go:"},
+	{"Find files by size and type", "find",
+		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":8000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
+
+	{"A path outside of the allowed directories", "read", `{"operation":"content","sources":["/etc/passwd"]}`, true, "ERR_FS_ACCESS_DENIED"},
+	{"An argument of the wrong type", "read", `{"operation":"content","sources":"README.md"}`, true, "ERR_INVALID_PARAMETER"},
+	{"An operation that does not exist", "read", `{"operation":"summarize","sources":["README.md"]}`, true, "ERR_UNKNOWN_OPERATION_ACTION"},
+}
+
+// tour runs the steps against binary on a copy of repository's README.md and
+// registry, which it removes at the end.
+func tour(binary, repository string, out io.Writer) error {
+	tree, err := os.MkdirTemp("", "conduit-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tree)
+	if err := os.CopyFS(filepath.Join(tree, "registry"), os.DirFS(filepath.Join(repository, "registry"))); err != nil {
+		return err
+	}
+	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tree, "README.md"), readme, 0o644); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	server := exec.Command(binary)
+	server.Dir = tree
+	for _, v := range os.Environ() { // the settings of whoever runs the demo are not the demo's
+		if !strings.HasPrefix(v, "CONDUIT_") {
+			server.Env = append(server.Env, v)
+		}
+	}
+	server.Env = append(server.Env, "CONDUIT_ALLOWED_PATHS="+tree, "CONDUIT_LOG_FILE_PATH=NONE")
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "demo", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: server}, nil)
+	if err != nil {
+		return fmt.Errorf("connecting to %s: %w", binary, err)
+	}
+	defer session.Close()
+
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s serves a copy of README.md and registry/ in %s\n\nIts tools:\n", filepath.Base(binary), tree)
+	for _, t := range tools.Tools {
+		fmt.Fprintf(out, "  %-6s %s\n", t.Name, t.Description)
+	}
+	etag := ""
+	for i, s := range steps {
+		s.args = strings.ReplaceAll(s.args, "$ETAG", etag)
+		fmt.Fprintf(out, "\n%d. %s\n→ %s %s\n", i+1, s.title, s.tool, s.args)
+		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: s.tool, Arguments: json.RawMessage(s.args)})
+		if err != nil {
+			return fmt.Errorf("step %d, %q: %w", i+1, s.title, err)
+		}
+		text := ""
+		if len(res.Content) > 0 {
+			if t, ok := res.Content[0].(*mcp.TextContent); ok {
+				text = t.Text
+			}
+		}
+		fmt.Fprintf(out, "← %s\n", readable(text))
+		if m := etagField.FindStringSubmatch(text); m != nil {
+			etag = m[1]
+		}
+		if res.IsError != s.fails || !strings.Contains(text, s.want) {
+			return fmt.Errorf("step %d, %q: the error flag is %t and must be %t, the answer must hold %q", i+1, s.title, res.IsError, s.fails, s.want)
+		}
+	}
+	fmt.Fprintln(out)
+	return nil
+}
+
+var etagField = regexp.MustCompile(`"etag":"([^"]+)"`)
+
+const (
+	lines   = 16  // shown of an answer
+	columns = 140 // shown of a line
+)
+
+// readable indents JSON, leaves other text as it is, and clips both.
+func readable(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") == nil {
+		text = b.String()
+	}
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	shown := all[:min(len(all), lines)]
+	for i, l := range shown {
+		if r := []rune(l); len(r) > columns {
+			shown[i] = string(r[:columns]) + " …"
+		}
+	}
+	if more := len(all) - len(shown); more > 0 {
+		shown = append(shown, fmt.Sprintf("… (%d more)", more))
+	}
+	return strings.Join(shown, "\n  ")
+}

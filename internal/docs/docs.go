@@ -1,0 +1,65 @@
+// Package docs writes the reference parts of the documentation from what is
+// registered, so that they cannot say anything else than the code.
+package docs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/conduit-mcp/conduit-mcp/registry"
+)
+
+// Settings renders a Markdown table of settings.
+func Settings(list []registry.Setting) string {
+	var b strings.Builder
+	b.WriteString("| Variable | Default | Meaning |\n| --- | --- | --- |\n")
+	for _, s := range list {
+		def := ""
+		if s.Default != "" {
+			def = "`" + s.Default + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Env, def, cell(meaning(s)))
+	}
+	return b.String()
+}
+
+// Environment renders settings as the lines of an environment file, each
+// commented out with its default.
+func Environment(list []registry.Setting) string {
+	var b strings.Builder
+	b.WriteString("# The settings of conduit-mcp with their defaults. A variable that is set but\n# empty counts as unset. Written by make docs.\n")
+	for _, s := range list {
+		fmt.Fprintf(&b, "\n# %s\n# %s=%s\n", meaning(s), s.Env, s.Default)
+	}
+	return b.String()
+}
+
+func meaning(s registry.Setting) string {
+	text := s.Doc
+	if a := s.Accepts(); a != "" {
+		text += " " + sentence(a)
+	}
+	return text
+}
+
+// sentence makes a phrase a sentence.
+func sentence(phrase string) string {
+	return strings.ToUpper(phrase[:1]) + phrase[1:] + "."
+}
+
+// cell escapes text for a cell of a Markdown table.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
+}
+
+// Replace puts text between the comments "<!-- name: … -->" and
+// "<!-- name: end -->" of a Markdown document.
+func Replace(doc, name, text string) (string, error) {
+	before, rest, ok := strings.Cut(doc, "<!-- "+name+": ")
+	opening, rest, open := strings.Cut(rest, "-->\n")
+	_, after, closed := strings.Cut(rest, "<!-- "+name+": end -->")
+	if !ok || !open || !closed {
+		return "", fmt.Errorf("the document has no part <!-- %s: … --> to <!-- %[1]s: end -->", name)
+	}
+	return before + "<!-- " + name + ": " + opening + "-->\n\n" + text + "\n<!-- " + name + ": end -->" + after, nil
+}
