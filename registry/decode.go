@@ -141,11 +141,14 @@ func (d *decoding) object(p *objectPlan, v reflect.Value, at, shape string) erro
 		if f == nil {
 			return d.unknown(p, string(raw), at, shape)
 		}
+		field := v.FieldByIndex(f.index)
+		field.SetZero() // of duplicates the last one counts
 		if d.null() {
+			seen &^= 1 << f.position
 			return nil
 		}
 		seen |= 1 << f.position
-		return d.field(f, v.FieldByIndex(f.index), join(at, f.name), join(shape, f.name))
+		return d.field(f, field, join(at, f.name), join(shape, f.name))
 	})
 	if err != nil {
 		return d.syntax(err)
@@ -186,7 +189,7 @@ func (d *decoding) setDefault(f *fieldPlan, v reflect.Value) error {
 }
 
 func (d *decoding) missing(f *fieldPlan, at string) error {
-	if f.value == planArray {
+	if f.value == planArray && f.schema.MinItems != nil {
 		return d.emptyArray(join(at, f.name))
 	}
 	return d.fail("%s is required: %s", join(at, f.name), expects(f.schema))
@@ -203,7 +206,7 @@ func (d *decoding) emptyArray(at string) error {
 }
 
 func (d *decoding) unknown(p *objectPlan, name, at, shape string) error {
-	if fp := d.op.foreign[join(shape, name)]; fp != nil || (at == "" && (name == d.op.word || name == viewName && d.op.Lean)) {
+	if fp := d.op.foreign[join(shape, name)]; fp != nil || (at == "" && name != "" && (name == d.op.word || name == viewName && d.op.Lean)) {
 		raw, err := d.skip()
 		if err != nil || fp == nil || fp.idle(raw) {
 			return err

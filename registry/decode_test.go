@@ -76,6 +76,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{}`, "`names` array is required and cannot be empty for operation 'wide'."},
 		{``, "`names` array is required"},
 		{`{"names":null}`, "`names` array is required"},
+		{`{"names":["a"],"names":null}`, "`names` array is required"},
 		{`{"names":[]}`, "`names` array is required and cannot be empty for operation 'wide'."},
 		{`{"names":["a","b","c","d"]}`, "t.wide: names has 4 elements; at most 3 are accepted"},
 		{`{"names":"a"}`, `t.wide: names must be an array of strings, such as ["…"], not a string`},
@@ -92,7 +93,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"names":["a"],"count":1.5}`, `count is 1.5; it must be an integer from -1 to 10`},
 		{`{"names":["a"],"count":"4"}`, `count must be an integer from -1 to 10, not a string`},
 		{`{"names":["a"],"count":01}`, `count must be`},
-		{`{"names":["a"],"count":+1}`, `not one valid JSON object`},
+		{`{"names":["a"],"count":+1}`, `count must be`},
 		{`{"names":["a"],"count":1e400}`, `count must be`},
 		{`{"names":["a"],"count":NaN}`, `count must be`},
 		{`{"names":["a"],"ratio":-0.5}`, `ratio is -0.5; it must be a number of at least 0`},
@@ -111,6 +112,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"names":["a"],"loud":false}`, `loud is a parameter of other`},
 		{`{"names":["a"],"items":[{"path":"p","force":true}]}`, `items[0].force is a parameter of other, not of wide; leave it out here (valid: path, deep, mode)`},
 		{`{"names":["a"],"force":false}`, `unknown parameter "force"`},
+		{`{"names":["a"],"":1}`, `unknown parameter ""`},
 		{`[]`, `the arguments must be a JSON object, not an array`},
 		{`"x"`, `the arguments must be a JSON object, not a string`},
 		{`null`, `the arguments must be a JSON object, not null`},
@@ -162,6 +164,8 @@ func TestDecodeAccepts(t *testing.T) {
 		{`{"n\u0061mes":["a"]}`, base(func(*wide) {})},
 		// of duplicates the last one counts
 		{`{"names":["b","c"],"names":["a"],"kind":"x","kind":"y"}`, base(func(w *wide) { w.Kind = "y" })},
+		{`{"names":["a"],"kind":"x","count":7,"kind":null,"count":null}`, base(func(*wide) {})},
+		{`{"names":["a"],"one":{"path":"q","deep":true},"one":{"path":"p"}}`, base(func(w *wide) { w.One = &inner{Path: path("p"), Mode: "b"} })},
 		// other operations' parameters, idle
 		{`{"names":["a"],"depth":3,"loud":true,"label":""}`, base(func(*wide) {})},
 		{`{"names":["a"],"depth":null,"loud":null,"label":null}`, base(func(*wide) {})},
@@ -220,7 +224,7 @@ func TestForeignView(t *testing.T) {
 // accept or both refuse.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"names":["a"]}`, `{"names":["a"],"count":10.0}`, `{"names":["a"],"count":10.5}`, `{"names":[]}`, `{"names":["a","b","c","d"]}`,
+		`{}`, `{"names":["a"],"":1}`, `{"names":["a"]}`, `{"names":["a"],"count":10.0}`, `{"names":["a"],"count":10.5}`, `{"names":[]}`, `{"names":["a","b","c","d"]}`,
 		`{"names":["a"],"kind":"x","flag":false,"on":null,"ratio":0.25}`, `{"names":["a"],"items":[{"path":"p","mode":"a"},{}]}`,
 		`{"names":["a"],"one":{"path":"p","deep":true,"no":1}}`, `{"names":["a"],"value":[{"x":null}],"word":""}`, `{"names":[null]}`,
 		`{"names":["a"],"paths":["b","http://c"],"where":"\ud800"}`, `[]`, `{"names":["a"],"count":-1e0,"ratio":-0}`, `{"names":["a"],"items":[null]}`,

@@ -44,7 +44,8 @@ func (p Path) Entry() (place.Place, error) {
 	if err != nil {
 		return place.Place{}, err
 	}
-	if entry.Abs != target.Abs && strings.HasSuffix(p.raw, string(os.PathSeparator)) {
+	last := p.raw[strings.LastIndexAny(p.raw, "/"+string(os.PathSeparator))+1:]
+	if entry.Abs != target.Abs && (last == "" || last == ".") {
 		return place.Place{}, fault.New(fault.FSBadPathInput, "%s ends in a slash and so names the directory that a symbolic link points to; leave the slash out to name the link", p.raw)
 	}
 	return entry, nil

@@ -117,8 +117,12 @@ func (s *Set) settle() (*Set, error) {
 			bound.word = t.Discriminator
 			bound.foreign = foreign{}
 			for _, other := range ops {
-				if other != op {
-					bound.foreign.learn("", op.Params, other.Params, other.Name)
+				if other == op {
+					continue
+				}
+				bound.foreign.learn("", op.Params, other.Params, other.Name)
+				if other.Lean && !op.Lean {
+					bound.foreign.add(viewName, &jsonschema.Schema{Type: "string", Default: "full"}, other.Name)
 				}
 			}
 			s.ops[op.ID()] = &bound
@@ -148,10 +152,7 @@ func (f foreign) learn(at string, mine, theirs *jsonschema.Schema, name string) 
 			own, _ = mine.Properties.Get(p.Key)
 		}
 		if own == nil {
-			if f[shape] == nil {
-				f[shape] = &foreignParam{schema: p.Value}
-			}
-			f[shape].ops = append(f[shape].ops, name)
+			f.add(shape, p.Value, name)
 			continue
 		}
 		a, b := own, p.Value
@@ -160,6 +161,14 @@ func (f foreign) learn(at string, mine, theirs *jsonschema.Schema, name string) 
 		}
 		f.learn(shape, a, b, name)
 	}
+}
+
+// add notes that op name takes the parameter at shape.
+func (f foreign) add(shape string, s *jsonschema.Schema, name string) {
+	if f[shape] == nil {
+		f[shape] = &foreignParam{schema: s}
+	}
+	f[shape].ops = append(f[shape].ops, name)
 }
 
 // Filter returns the part of s whose tools and ops keep accepts.

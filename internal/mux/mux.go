@@ -148,7 +148,7 @@ func (m *Mux) Call(ctx context.Context, name string, args json.RawMessage) (res 
 		return nil, err // the chain maps errors; this is a cancelled call
 	}
 	if ctx.Err() != nil {
-		registry.Texts(a.Value, func(t *registry.Text) { t.Body().Close() })
+		closeTexts(a.Value)
 		return nil, ctx.Err()
 	}
 	return m.reply(c, a, lean), nil

@@ -58,11 +58,7 @@ func (m *Mux) reply(c *registry.Call, a registry.Answer, lean bool) *mcp.CallToo
 	r := &response{m: m, call: c, answer: a, lean: lean, left: m.MaxResponse - envelope}
 	res, err := r.encode()
 	if m.Bodies == nil || err != nil {
-		registry.Texts(a.Value, func(t *registry.Text) {
-			if !t.Stands() {
-				t.Body().Close()
-			}
-		})
+		closeTexts(a.Value)
 	}
 	if err != nil {
 		if m.Bodies != nil {
@@ -72,6 +68,15 @@ func (m *Mux) reply(c *registry.Call, a registry.Answer, lean bool) *mcp.CallToo
 		return failed(c, err, lean)
 	}
 	return res
+}
+
+// closeTexts closes the large texts in v that are not in the store's charge.
+func closeTexts(v any) {
+	registry.Texts(v, func(t *registry.Text) {
+		if true {
+			t.Body().Close()
+		}
+	})
 }
 
 func (r *response) encode() (*mcp.CallToolResult, error) {
@@ -190,6 +195,8 @@ func (r *response) batch(list reflect.Value) ([]byte, error) {
 			size := r.cost(part, bodies)
 			if r.m.Bodies != nil {
 				r.m.Bodies.Drop(part)
+			} else { // what the item sheds is not found later
+				closeTexts(item)
 			}
 			item.(registry.Shedder).Shed(r.tooLarge(size))
 			if part, err = encode(item); err != nil {
@@ -279,23 +286,27 @@ func (r *response) object(text []byte, notices []any) (json.RawMessage, error) {
 	if len(plain) == 0 || plain[0] != '{' {
 		object = append(append([]byte(`{"results":`), plain...), '}')
 	}
-	for key, list := range map[string][]any{"notice": notices, "remarks": r.answer.Remarks} {
-		if len(list) == 0 {
-			continue
-		}
-		var v any = list
-		if key == "notice" {
-			v = list[0]
-		}
+	beside := func(key string, v any) error {
 		b, err := encode(v)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		sep := ","
 		if string(object) == "{}" {
 			sep = ""
 		}
 		object = append(append(append(object[:len(object)-1:len(object)-1], sep+`"`+key+`":`...), b...), '}')
+		return nil
+	}
+	if len(notices) > 0 {
+		if err := beside("notice", notices[0]); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.answer.Remarks) > 0 {
+		if err := beside("remarks", r.answer.Remarks); err != nil {
+			return nil, err
+		}
 	}
 	return object, nil
 }

@@ -14,7 +14,8 @@ import (
 type rules struct {
 	literal    []string // absolute paths
 	anchored   []string // absolute globs, with "/"
-	floating   []string // globs on any element ("*.pem") or any run of them ("secrets/*.key")
+	elements   []string // globs on any one element ("*.pem")
+	runs       []string // globs on any run of elements ("secrets/*.key")
 	configured []string
 }
 
@@ -38,9 +39,11 @@ func newRules(denied, state []string, expand func(string) (string, error)) (rule
 		case abs && !strings.ContainsAny(p, "*?[{\\"):
 			r.addLiteral(filepath.FromSlash(p))
 		case abs:
-			r.anchored = append(r.anchored, fold(p))
+			r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
+		case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
+			r.elements = append(r.elements, fold(strings.TrimSuffix(p, "/")))
 		default:
-			r.floating = append(r.floating, fold("**/"+strings.TrimSuffix(p, "/")))
+			r.runs = append(r.runs, fold(strings.TrimSuffix(p, "/")))
 		}
 	}
 	for _, p := range state {
@@ -80,30 +83,32 @@ func (r *rules) cover(abs string) bool {
 			return true
 		}
 	}
-	if len(r.anchored)+len(r.floating) == 0 {
-		return false
+	slashed := filepath.ToSlash(abs)
+	// A trailing ** stands for what lies below, so that one match does for abs
+	// and every directory above it.
+	for _, p := range r.anchored {
+		if ok, _ := doublestar.Match(p+"/**", slashed); ok {
+			return true
+		}
 	}
-	for at := abs; ; at = filepath.Dir(at) {
-		slashed := filepath.ToSlash(at)
-		for _, p := range r.anchored {
-			if ok, _ := doublestar.Match(p, slashed); ok {
+	for _, p := range r.runs {
+		if ok, _ := doublestar.Match("**/"+p+"/**", strings.TrimPrefix(slashed, "/")); ok {
+			return true
+		}
+	}
+	for _, p := range r.elements {
+		for e := range strings.SplitSeq(slashed, "/") {
+			if ok, _ := doublestar.Match(p, e); ok && e != "" {
 				return true
 			}
 		}
-		for _, p := range r.floating {
-			if ok, _ := doublestar.Match(p, strings.TrimPrefix(slashed, "/")); ok {
-				return true
-			}
-		}
-		if filepath.Dir(at) == at {
-			return false
-		}
 	}
+	return false
 }
 
 // reach reports whether a rule could match something below abs.
 func (r *rules) reach(abs string) bool {
-	if len(r.floating) > 0 {
+	if len(r.elements)+len(r.runs) > 0 {
 		return true
 	}
 	abs = fold(abs)
