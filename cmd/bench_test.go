@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
 )
+
+const initialize = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`
 
 // client drives a server of this process over pipes.
 type client struct {
@@ -42,7 +45,7 @@ func start(b *testing.B, dir string) *client {
 	}()
 	b.Cleanup(func() { inW.Close(); <-done; a.close() })
 	c := &client{inW, bufio.NewReaderSize(outR, 1<<20)}
-	c.send(b, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	c.send(b, initialize)
 	c.receive(b)
 	c.send(b, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c
@@ -106,6 +109,34 @@ func BenchmarkPipelinedReads(b *testing.B) {
 		}()
 		for range batch {
 			c.receive(b)
+		}
+	}
+}
+
+// BenchmarkColdStart is from the start of the program to its answer to
+// initialize.
+func BenchmarkColdStart(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		cmd := exec.Command(binary)
+		cmd.Env = append(os.Environ(), "CONDUIT_ALLOWED_PATHS="+dir, "CONDUIT_LOG_FILE_PATH=NONE")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		c := &client{in, bufio.NewReader(out)}
+		c.send(b, initialize)
+		c.receive(b)
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -60,27 +61,64 @@ func (a *app) run(in io.ReadCloser, out io.Writer) int {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	a.mux.Mount(s)
-	t := stdio.New(in, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Log: a.log.Logger})
+	input := &watched{ReadCloser: in, end: make(chan struct{})}
+	t := stdio.New(input, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Log: a.log.Logger})
 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	go func() {
-		sig, ok := <-signals
-		if !ok {
-			return
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(context.Background(), t) }()
+	var late <-chan time.Time
+	end, signalled := input.end, false
+	for {
+		select {
+		case err := <-ended:
+			if err != nil && !errors.Is(err, io.EOF) {
+				a.log.Error("the session ended with an error", "err", err)
+			}
+			a.log.Info("server stopped")
+			return 0
+		case <-end: // the transport drains and then ends the session
+			end = nil
+			if !signalled {
+				late = time.After(afterEOF)
+			}
+		case sig := <-signals:
+			if signalled {
+				return 1
+			}
+			signalled = true
+			a.log.Info("signal; finishing what is in flight", "signal", sig.String())
+			t.Shutdown()
+			late = time.After(afterSignal)
+		case <-late:
+			a.log.Warn("server stopped with calls that do not end")
+			return 0
 		}
-		a.log.Info("signal; finishing what is in flight", "signal", sig.String())
-		t.Shutdown()
-		<-signals
-		os.Exit(1)
-	}()
-	err := s.Run(context.Background(), t)
-	if err != nil && !errors.Is(err, io.EOF) {
-		a.log.Error("the session ended with an error", "err", err)
 	}
-	a.log.Info("server stopped")
-	return 0
+}
+
+// These bound the end of a session whose handlers do not heed that their calls
+// are cancelled; they exceed what the transport gives calls in flight.
+const (
+	afterEOF    = 7 * time.Second
+	afterSignal = 2 * time.Second
+)
+
+// watched tells when a reader has come to its end.
+type watched struct {
+	io.ReadCloser
+	end  chan struct{}
+	once sync.Once
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.ReadCloser.Read(b)
+	if err != nil {
+		w.once.Do(func() { close(w.end) })
+	}
+	return n, err
 }
 
 // silence sends whatever libraries or the runtime may still print to the log.

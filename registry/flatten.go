@@ -82,11 +82,7 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 			if u.schema.Type != first.Type {
 				return fmt.Errorf("op %s: parameter %q is %s here and %s elsewhere in the tool", u.op.ID(), key, u.schema.Type, first.Type)
 			}
-			for _, e := range u.schema.Enum {
-				if !slices.Contains(first.Enum, e) {
-					first.Enum = append(slices.Clip(first.Enum), e)
-				}
-			}
+			loosen(&first, u.schema)
 			if described[u.schema.Description] == nil {
 				texts = append(texts, u.schema.Description)
 			}
@@ -121,6 +117,24 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 		}
 	}
 	return nil
+}
+
+// loosen makes s accept what o does as well: the enums of both, and a bound of
+// length only where it is the same.
+func loosen(s, o *jsonschema.Schema) {
+	if len(s.Enum) == 0 || len(o.Enum) == 0 {
+		s.Enum = nil
+	}
+	for _, e := range o.Enum {
+		if len(s.Enum) > 0 && !slices.Contains(s.Enum, e) {
+			s.Enum = append(slices.Clip(s.Enum), e)
+		}
+	}
+	for _, bound := range []struct{ s, o **uint64 }{{&s.MinItems, &o.MinItems}, {&s.MaxItems, &o.MaxItems}, {&s.MinLength, &o.MinLength}} {
+		if *bound.s != nil && (*bound.o == nil || **bound.s != **bound.o) {
+			*bound.s = nil
+		}
+	}
 }
 
 // inner returns the object schema of s or of its array items, or nil.

@@ -228,6 +228,36 @@ func TestInputSchema(t *testing.T) {
 	}
 }
 
+type strict struct {
+	N    int      `json:"n,omitempty" jsonschema:"minimum=1,maximum=9"`
+	Kind string   `json:"kind,omitempty" jsonschema:"enum=a"`
+	List []string `json:"list,omitempty" jsonschema:"minItems=1,maxItems=2"`
+}
+
+type loose struct {
+	N    int      `json:"n,omitempty" jsonschema:"maximum=9"`
+	Kind string   `json:"kind,omitempty"`
+	List []string `json:"list,omitempty" jsonschema:"maxItems=3"`
+}
+
+// What one operation takes must not be refused by a bound of another.
+func TestInputSchemaLoosens(t *testing.T) {
+	for _, ops := range [][]*registry.Op{{op[strict]("t", "a"), op[loose]("t", "b")}, {op[strict]("t", "b"), op[loose]("t", "a")}} {
+		set, err := registry.NewSet([]registry.Tool{{Name: "t", Discriminator: "operation"}}, ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := set.InputSchema("t")
+		want := `"n":{"type":"integer"},"kind":{"type":"string"},"list":{"items":{"type":"string"},"type":"array"}}`
+		if err != nil || !strings.Contains(string(got), want) {
+			t.Errorf("%s, %v", got, err)
+		}
+		if first := ops[0].Params.Properties.Oldest().Value; first.Maximum != "9" {
+			t.Error("the op's own schema was changed")
+		}
+	}
+}
+
 type endless struct {
 	Next []endless `json:"next"`
 }

@@ -423,6 +423,19 @@ func TestMediaFollowTheText(t *testing.T) {
 	}
 }
 
+type picturedItems []item
+
+func (picturedItems) Blocks() []registry.Block {
+	return []registry.Block{{Kind: "image", MIME: "image/png", Data: make([]byte, 4096)}}
+}
+
+func TestMediaOverTheCap(t *testing.T) {
+	res := ask(t, served(t, mux.Options{MaxResponse: 4096}, value(picturedItems{good("a", "x")})), run)
+	if !res.IsError || len(res.Content) != 1 || !strings.Contains(text(t, res, 0), "ERR_RESOURCE_LIMIT_EXCEEDED") {
+		t.Errorf("%+v", res.Content)
+	}
+}
+
 func TestCancelledCall(t *testing.T) {
 	var closed atomic.Int32
 	ctx, cancel := context.WithCancel(t.Context())

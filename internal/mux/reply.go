@@ -73,7 +73,7 @@ func (m *Mux) reply(c *registry.Call, a registry.Answer, lean bool) *mcp.CallToo
 // closeTexts closes the large texts in v that are not in the store's charge.
 func closeTexts(v any) {
 	registry.Texts(v, func(t *registry.Text) {
-		if true {
+		if !t.Stands() {
 			t.Body().Close()
 		}
 	})
@@ -82,6 +82,9 @@ func closeTexts(v any) {
 func (r *response) encode() (*mcp.CallToolResult, error) {
 	for _, b := range r.answer.Blocks {
 		r.left -= int64(len(b.Data))*4/3 + 100
+	}
+	if len(r.answer.Blocks) > 0 && r.m.MaxResponse != 0 && r.left < 0 { // no shedding of items makes room for media
+		return nil, r.tooLarge(r.m.MaxResponse - r.left)
 	}
 	var notes []byte // the second text block
 	notices := r.answer.Notices

@@ -42,7 +42,8 @@ type Roots struct {
 
 // A dir is one allowed directory.
 type dir struct {
-	abs string // without links
+	abs   string // without links
+	ruled bool   // a deny rule could match below
 
 	mu   sync.Mutex
 	root *os.Root
@@ -73,6 +74,9 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 	}
 	if r.rules, err = newRules(c.Denied, c.State, r.expand); err != nil {
 		return nil, skipped, err
+	}
+	for _, d := range r.dirs {
+		d.ruled = r.rules.reach(d.abs) || r.rules.cover(d.abs)
 	}
 	return r, skipped, nil
 }
@@ -215,7 +219,7 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 		// Whatever follow met on the way, nothing is told of what lies outside.
 		return place.Place{}, r.outside(raw)
 	}
-	if r.rules.cover(real) || r.rules.cover(asked) {
+	if d.ruled && r.rules.cover(real) || asked != real && r.rules.cover(asked) {
 		return place.Place{}, place.Refused(raw)
 	}
 	if resolveErr != nil {

@@ -68,7 +68,7 @@ func (c *conn) accept(m *message) bool {
 	}
 	method, _ := s.method.text()
 	r := &jsonrpc.Request{ID: id, Method: method}
-	if s.params.kind != 0 && s.params.kind != 'n' {
+	if s.params.kind != 0 {
 		r.Params = m.text()[s.params.start:s.params.end]
 	}
 	if !id.IsValid() {

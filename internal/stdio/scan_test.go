@@ -75,6 +75,14 @@ func agree(t *testing.T, text []byte) {
 // into reports whether the bytes of m are kept.
 func (m member) into() bool { return len(m.raw) > 1 }
 
+func TestIDThatIsCutOff(t *testing.T) {
+	for _, text := range []string{`{"id":12`, `{"id":"12`, `{"id":1,"id":2`} {
+		if id, err := parseID(&scanned([]byte(text)).id); err == nil {
+			t.Errorf("%s: %v", text, id.Raw())
+		}
+	}
+}
+
 func FuzzScanner(f *testing.F) {
 	for _, text := range seeds {
 		f.Add([]byte(text))

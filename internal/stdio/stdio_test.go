@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,6 +225,10 @@ func TestCancelledCallsGetNoReply(t *testing.T) {
 }
 
 func TestCancelStopsTheWork(t *testing.T) {
+	synctest.Test(t, testCancelStopsTheWork)
+}
+
+func testCancelStopsTheWork(t *testing.T) {
 	stopped := make(chan struct{})
 	s := start(t, stdio.Options{}, map[string]tool{"wait": func(ctx context.Context, _ *mcp.CallToolRequest) (string, error) {
 		<-ctx.Done()
@@ -233,6 +238,12 @@ func TestCancelStopsTheWork(t *testing.T) {
 	s.initialize()
 	s.call(1, "wait")
 	s.ping(2)
+	s.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}`)
+	select {
+	case <-stopped:
+		t.Error("the id 1.5 is none, yet call 1 was stopped")
+	case <-time.After(10 * time.Second):
+	}
 	s.cancel(1)
 	<-stopped
 	s.ping(3)
@@ -412,6 +423,8 @@ func TestSlowClientIsNotDead(t *testing.T) {
 		if string(got) != want {
 			t.Error("the reply differs")
 		}
+		time.Sleep(time.Hour)
+		s.ping(2)
 	})
 }
 
@@ -470,7 +483,9 @@ func TestRepliesLeaveTogether(t *testing.T) {
 func TestLargeTexts(t *testing.T) {
 	store := body.NewStore()
 	var texts []*text
-	s := start(t, stdio.Options{Bodies: store, MaxResponse: 2000}, map[string]tool{
+	const room = 800
+	limit := len(answer(1, "")) + room*len(`\n`)
+	s := start(t, stdio.Options{Bodies: store, MaxResponse: int64(limit)}, map[string]tool{
 		"text": func(_ context.Context, req *mcp.CallToolRequest) (string, error) {
 			var args struct{ Size, Fail int }
 			if err := json.Unmarshal(req.Params.Arguments, &args); err != nil {
@@ -487,12 +502,11 @@ func TestLargeTexts(t *testing.T) {
 	ask := func(id int, args string) {
 		s.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"text","arguments":%s}}`, id, args)
 	}
-	room := (2000 - len(answer(1, ""))) / len(`\n`)
 	ask(1, fmt.Sprintf(`{"size":%d}`, room))
 	s.expect(answer(1, strings.Repeat("\n", room)))
 
 	ask(2, fmt.Sprintf(`{"size":%d}`, room+1))
-	tooLong := fmt.Sprintf(`{"status":"error","error_code":"ERR_RESOURCE_LIMIT_EXCEEDED","error_message":"the response of %d bytes exceeds CONDUIT_MAX_RESPONSE_BYTES (2000); ask for less in one call"}`, len(answer(2, ""))+2*room+2)
+	tooLong := fmt.Sprintf(`{"status":"error","error_code":"ERR_RESOURCE_LIMIT_EXCEEDED","error_message":"the response of %d bytes exceeds CONDUIT_MAX_RESPONSE_BYTES (%d); ask for less in one call"}`, limit+2, limit)
 	s.expect(strings.Replace(answer(2, tooLong), "]}}", `],"isError":true}}`, 1))
 
 	ask(3, `{"size":1,"fail":1}`)
@@ -555,11 +569,12 @@ func TestMessagesOfTheServerPassThrough(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.receive()), &ping); err != nil || ping.Method != "ping" {
 		t.Fatalf("got %+v, %v", ping, err)
 	}
+	s.send(`{"jsonrpc":"2.0","id":%d.5,"error":{"code":1,"message":"of no request"}}`, ping.ID)
 	s.send(`{"jsonrpc":"2.0","id":%d,"result":{}}`, ping.ID)
 	s.expect(answer(1, "pinged"))
 }
 
-func TestReplyThatCannotBeEncoded(t *testing.T) {
+func TestRepliesThatAreMended(t *testing.T) {
 	in, _ := io.Pipe()
 	var out bytes.Buffer
 	c, err := stdio.New(in, &out, stdio.Options{MaxRequest: 1, Log: slog.New(slog.DiscardHandler)}).Connect(t.Context())
@@ -572,6 +587,13 @@ func TestReplyThatCannotBeEncoded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"x","error":{"code":-32603,`) {
+		t.Errorf("got %s", got)
+	}
+	out.Reset()
+	if err := c.Write(t.Context(), &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Message: "no code"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"x","error":{"code":-32600,"message":"no code",`) {
 		t.Errorf("got %s", got)
 	}
 	if c.SessionID() != "" {
@@ -640,28 +662,27 @@ func TestLongLineTakesNoMemory(t *testing.T) {
 
 // A client that sends errors and reads nothing is made to wait, and the session can still end.
 func TestFloodOfGarbage(t *testing.T) {
-	s := start(t, stdio.Options{}, nil)
-	sent := make(chan int)
-	go func() {
-		n := 0
-		for ; n < 100000; n++ {
-			if _, err := io.WriteString(s.feed, "{bad\n"); err != nil {
-				break
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, stdio.Options{}, nil)
+		var sent atomic.Int64
+		go func() {
+			for range 10000 {
+				if _, err := io.WriteString(s.feed, "{bad\n"); err != nil {
+					return
+				}
+				sent.Add(1)
 			}
+		}()
+		synctest.Wait()
+		if n := sent.Load(); n < 1000 || n > 1100 {
+			t.Errorf("%d messages were read", n)
 		}
-		sent <- n
-	}()
-	for range 10 { // read a little, so that the flood has begun
-		s.receive()
-	}
-	s.transport.Shutdown()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
-	if n := <-sent; n == 100000 {
-		t.Error("the flood was never held up")
-	}
-	s.ended <- nil // for the cleanup
+		s.transport.Shutdown()
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+		s.ended <- nil // for the cleanup
+	})
 }
 
 type failing struct{}
