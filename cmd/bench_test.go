@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,34 +108,6 @@ func BenchmarkPipelinedReads(b *testing.B) {
 		}()
 		for range batch {
 			c.receive(b)
-		}
-	}
-}
-
-// BenchmarkColdStart is from the start of the program to its answer to
-// initialize.
-func BenchmarkColdStart(b *testing.B) {
-	dir := b.TempDir()
-	for b.Loop() {
-		cmd := exec.Command(binary)
-		cmd.Env = append(os.Environ(), "CONDUIT_ALLOWED_PATHS="+dir, "CONDUIT_LOG_FILE_PATH=NONE")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
-		c := &client{in, bufio.NewReader(out)}
-		c.send(b, initialize)
-		c.receive(b)
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			b.Fatal(err)
 		}
 	}
 }
