@@ -1,0 +1,90 @@
+package fileinfo_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+func TestPermissions(t *testing.T) {
+	for _, c := range []struct {
+		mode          fs.FileMode
+		octal, letter string
+	}{
+		{0o644, "0644", "rw-r--r--"},
+		{0o755 | fs.ModeDir, "0755", "rwxr-xr-x"},
+		{0, "0000", "---------"},
+		{0o755 | fs.ModeSetuid, "04755", "rwsr-xr-x"},
+		{0o644 | fs.ModeSetuid, "04644", "rwSr--r--"},
+		{0o755 | fs.ModeSetgid, "02755", "rwxr-sr-x"},
+		{0o777 | fs.ModeDir | fs.ModeSticky, "01777", "rwxrwxrwt"},
+		{0o776 | fs.ModeDir | fs.ModeSticky, "01776", "rwxrwxrwT"},
+	} {
+		i := fileinfo.Info{Mode: c.mode}
+		if i.Octal() != c.octal || i.String() != c.letter {
+			t.Errorf("%v: %s %s, want %s %s", c.mode, i.Octal(), i, c.octal, c.letter)
+		}
+	}
+}
+
+func TestISOIsUTCWithMilliseconds(t *testing.T) {
+	at := time.Date(2024, 5, 1, 12, 0, 0, 123456789, time.FixedZone("", 2*3600))
+	if got := fileinfo.ISO(at); got != "2024-05-01T10:00:00.123Z" {
+		t.Error(got)
+	}
+}
+
+func TestOfDoesNotFollowLinks(t *testing.T) {
+	before := time.Now().Add(-2 * time.Second)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("hello"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	past := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+	if err := os.Chtimes(filepath.Join(dir, "f"), past, past); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(filepath.Join(dir, "f"), filepath.Join(dir, "g")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("f", filepath.Join(dir, "l")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	of := func(name string) fileinfo.Info {
+		t.Helper()
+		i, err := fileinfo.Of(place.Place{Root: root, Name: name, Abs: filepath.Join(dir, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	f := of("f")
+	if f.Size != 5 || f.Type() != "file" || !f.Modified.Equal(past) || f.Links != 2 || f.Mode.Perm() != 0o640 {
+		t.Errorf("f is %+v", f)
+	}
+	if f.Created.Before(before) {
+		t.Errorf("created %v, before the test began", f.Created)
+	}
+	if g := of("g"); g.ID != f.ID {
+		t.Errorf("two names of one file have the IDs %v and %v", f.ID, g.ID)
+	}
+	if l := of("l"); !l.IsLink() || l.ID == f.ID {
+		t.Errorf("the link is %+v", l)
+	}
+	if d := of("."); !d.IsDir() || d.Type() != "directory" {
+		t.Errorf("the directory is %+v", d)
+	}
+	if _, err := fileinfo.Of(place.Place{Root: root, Name: "none", Abs: filepath.Join(dir, "none")}); !os.IsNotExist(err) {
+		t.Errorf("a missing file: %v", err)
+	}
+}
