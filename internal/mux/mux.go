@@ -34,6 +34,7 @@ type Mux struct {
 	names   []string
 	log     *slog.Logger
 	running chan struct{}
+	owed    owed
 	Options
 }
 

@@ -493,3 +493,26 @@ func TestMount(t *testing.T) {
 		t.Errorf("unknown tool: %+v, %v", res, err)
 	}
 }
+
+func TestNoticeWaitsForASuccessThatCanBeSent(t *testing.T) {
+	size := 5000
+	batch := served(t, mux.Options{MaxResponse: 4096}, func(context.Context) ([]item, error) {
+		return []item{good("a", strings.Repeat("x", size))}, nil
+	}, middleware.Notice(map[string]string{"type": "info_notice"}))
+	whole := served(t, mux.Options{MaxResponse: 4096}, func(context.Context) (object, error) {
+		return object{strings.Repeat("x", size)}, nil
+	}, middleware.Notice(map[string]string{"type": "info_notice"}))
+	for _, m := range []*mux.Mux{batch, whole} {
+		size = 5000
+		if res := ask(t, m, run); !res.IsError || strings.Contains(text(t, res, 0), "info_notice") {
+			t.Errorf("too large: %s", text(t, res, 0))
+		}
+		size = 5
+		if res := ask(t, m, run); res.IsError || !strings.HasPrefix(text(t, res, 0), `[{"type":"info_notice"},`) {
+			t.Errorf("the first success that can be sent: %s", text(t, res, 0))
+		}
+		if res := ask(t, m, run); strings.Contains(text(t, res, 0), "info_notice") {
+			t.Errorf("the second: %s", text(t, res, 0))
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -55,8 +56,14 @@ type response struct {
 }
 
 func (m *Mux) reply(c *registry.Call, a registry.Answer, lean bool) *mcp.CallToolResult {
+	if !a.Failed && c.Tool.Notices {
+		a.Notices = append(m.owed.collect(), a.Notices...)
+	}
 	r := &response{m: m, call: c, answer: a, lean: lean, left: m.MaxResponse - envelope}
 	res, err := r.encode()
+	if err != nil || r.answer.Failed {
+		m.owed.keep(a.Notices)
+	}
 	if m.Bodies == nil || err != nil {
 		closeTexts(a.Value)
 	}
@@ -68,6 +75,27 @@ func (m *Mux) reply(c *registry.Call, a registry.Answer, lean bool) *mcp.CallToo
 		return failed(c, err, lean)
 	}
 	return res
+}
+
+// owed are the notices of answers that were successes until they turned out too
+// large to send. They go with the next success.
+type owed struct {
+	mu      sync.Mutex
+	notices []any
+}
+
+func (o *owed) keep(notices []any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.notices = append(o.notices, notices...)
+}
+
+func (o *owed) collect() []any {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	notices := o.notices
+	o.notices = nil
+	return notices
 }
 
 // closeTexts closes the large texts in v that are not in the store's charge.
@@ -116,6 +144,9 @@ func (r *response) encode() (*mcp.CallToolResult, error) {
 	text, err := r.text()
 	if err != nil {
 		return nil, err
+	}
+	if r.answer.Failed { // every item was too large: no success to put a notice before
+		front, notices = nil, nil
 	}
 	res := &mcp.CallToolResult{IsError: r.answer.Failed}
 	if r.structured() {
