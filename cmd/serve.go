@@ -37,7 +37,9 @@ func serve(lookup func(string) (string, bool), dirs []string) int {
 	}
 	a, err := compose(lookup, dirs, true)
 	defer a.close()
-	silence(a.log)
+	if f := a.log.File(); f != nil {
+		_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // stderr stays silent even then
+	}
 	if err != nil {
 		code, message := fault.Of(err)
 		a.log.Log(context.Background(), logfile.LevelFatal, "the server cannot start", "error_code", code, "err", err.Error())
@@ -121,16 +123,7 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// silence sends whatever libraries or the runtime may still print to the log.
-func silence(l *logfile.Log) {
-	f := l.File()
-	if f == nil {
-		return
-	}
-	_ = debug.SetCrashOutput(f, debug.CrashOptions{})
-}
-
 func isTerminal(f *os.File) bool {
 	fi, err := f.Stat()
-	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && fi.Mode()&os.ModeDevice != 0 && fi.Name() != os.DevNull && isTTY(f)
+	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && isTTY(f)
 }

@@ -40,14 +40,18 @@ type Bench struct {
 	mux *mux.Mux
 }
 
-// New mounts op over new scratch directories, with env as its settings.
+// New mounts op over new scratch directories, with env as its settings. Its
+// tool is the one that the program has linked in.
 func New(t testing.TB, op *registry.Op, env map[string]string) *Bench {
 	t.Helper()
-	tool := registry.Tool{Name: op.Tool}
-	if op.Name != "" {
-		tool.Discriminator = "operation"
-		if op.Tool == "write" {
-			tool.Discriminator, tool.Echo = "action", true
+	linked, err := registry.Registered()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, ok := linked.Tool(op.Tool)
+	if !ok { // an op of a test's own
+		if tool = (registry.Tool{Name: op.Tool}); op.Name != "" {
+			tool.Discriminator = "operation"
 		}
 	}
 	set, err := registry.NewSet([]registry.Tool{tool}, []*registry.Op{op})
