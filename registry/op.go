@@ -151,7 +151,9 @@ type Answer struct {
 }
 
 // A Block is a piece of media that a result carries beside its JSON. An Out
-// type with a Blocks() []Block method has some.
+// type with a Blocks() []Block method has some; so has an item of a batch that
+// has the method, and what it carries counts as part of the item where a
+// response is fitted.
 type Block struct {
 	Kind string // "image" or "audio"
 	MIME string

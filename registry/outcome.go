@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -80,13 +79,13 @@ func Each[E, R any, P interface {
 }
 
 // EachParallel is [Each] for entries that do not depend on each other: it runs
-// f for as many at a time as there are processors. The n-th result still answers
-// the n-th entry, and an entry whose f panics fails alone. Where ctx is
-// cancelled, the results so far come with its error.
+// f for up to atOnce of them at the same time. The n-th result still answers the
+// n-th entry, and an entry whose f panics fails alone. Where ctx is cancelled,
+// the results so far come with its error.
 func EachParallel[E, R any, P interface {
 	*R
 	Settle(error)
-}](ctx context.Context, entries []E, f func(context.Context, E) (R, error)) ([]R, error) {
+}](ctx context.Context, atOnce int, entries []E, f func(context.Context, E) (R, error)) ([]R, error) {
 	results := make([]R, len(entries))
 	var next, done atomic.Int64
 	work := func() {
@@ -104,7 +103,7 @@ func EachParallel[E, R any, P interface {
 		}
 	}
 	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(entries)) - 1 {
+	for range min(atOnce, len(entries)) - 1 {
 		others.Go(work)
 	}
 	work()

@@ -29,7 +29,7 @@ func TestEachParallelKeepsOrderAndSparesTheRest(t *testing.T) {
 		defer mu.Unlock()
 		reported = append(reported, done, total)
 	})
-	got, err := registry.EachParallel(ctx, entries, func(_ context.Context, n int) (doubled, error) {
+	got, err := registry.EachParallel(ctx, 4, entries, func(_ context.Context, n int) (doubled, error) {
 		switch n {
 		case 7:
 			panic("seven")
@@ -63,7 +63,7 @@ func TestEachParallelRunsAtTheSameTime(t *testing.T) {
 	var meeting sync.WaitGroup
 	meeting.Add(3)
 	// Each waits for the two others; one after the other they would wait for ever.
-	got, err := registry.EachParallel(t.Context(), []int{1, 2, 3}, func(context.Context, int) (doubled, error) {
+	got, err := registry.EachParallel(t.Context(), 4, []int{1, 2, 3}, func(context.Context, int) (doubled, error) {
 		meeting.Done()
 		meeting.Wait()
 		return doubled{}, nil
@@ -77,7 +77,7 @@ func TestEachParallelStopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	ran := 0
-	got, err := registry.EachParallel(ctx, make([]int, 1000), func(context.Context, int) (doubled, error) {
+	got, err := registry.EachParallel(ctx, 4, make([]int, 1000), func(context.Context, int) (doubled, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		ran++
@@ -93,7 +93,7 @@ func TestEachParallelStopsWhenCancelled(t *testing.T) {
 }
 
 func TestEachParallelOfNothing(t *testing.T) {
-	got, err := registry.EachParallel(t.Context(), nil, func(context.Context, int) (doubled, error) { return doubled{}, nil })
+	got, err := registry.EachParallel(t.Context(), 4, nil, func(context.Context, int) (doubled, error) { return doubled{}, nil })
 	if err != nil || got == nil || len(got) != 0 {
 		t.Errorf("%v, %v; want an empty list", got, err)
 	}

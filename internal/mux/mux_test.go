@@ -423,14 +423,61 @@ func TestMediaFollowTheText(t *testing.T) {
 	}
 }
 
-type picturedItems []item
-
-func (picturedItems) Blocks() []registry.Block {
-	return []registry.Block{{Kind: "image", MIME: "image/png", Data: make([]byte, 4096)}}
+type picturedItem struct {
+	Name string `json:"name"`
+	registry.Outcome
+	image []byte
 }
 
+func (p *picturedItem) Shed(err error) {
+	*p = picturedItem{Name: p.Name}
+	p.Settle(err)
+}
+
+func (p *picturedItem) Blocks() []registry.Block {
+	if p.image == nil {
+		return nil
+	}
+	return []registry.Block{{Kind: "image", MIME: "image/png", Data: p.image}}
+}
+
+func pictures(sizes ...int) (list []picturedItem) {
+	for i, n := range sizes {
+		list = append(list, picturedItem{Name: fmt.Sprint(i), image: make([]byte, n)})
+		list[i].Settle(nil)
+	}
+	return list
+}
+
+// What no longer fits is left out with its item; a smaller one after it goes.
+func TestMediaOfItemsOverTheCap(t *testing.T) {
+	for _, view := range []string{"full", "lean"} {
+		res := ask(t, served(t, mux.Options{MaxResponse: 8192, LeanDefault: view == "lean"}, value(pictures(2000, 4000, 1000))), run)
+		if res.IsError || len(res.Content) != 3 || strings.Count(text(t, res, 0), "ERR_RESOURCE_LIMIT_EXCEEDED") != 1 {
+			t.Fatalf("%s: %+v", view, res.Content)
+		}
+		for i, n := range []int{2000, 1000} {
+			if c, ok := res.Content[i+1].(*mcp.ImageContent); !ok || len(c.Data) != n {
+				t.Errorf("%s: block %d is %T, want an image of %d bytes", view, i+1, res.Content[i+1], n)
+			}
+		}
+		line, err := json.Marshal(res)
+		if err != nil || len(line) > 8192 {
+			t.Errorf("%s: the response takes %d bytes, %v", view, len(line), err)
+		}
+	}
+	res := ask(t, served(t, mux.Options{MaxResponse: 4096}, value(pictures(4096, 5000))), run)
+	if !res.IsError || len(res.Content) != 1 {
+		t.Errorf("no image fits: %+v", res.Content)
+	}
+}
+
+type albums struct{}
+
+func (albums) Blocks() []registry.Block { return pictures(4096)[0].Blocks() }
+
 func TestMediaOverTheCap(t *testing.T) {
-	res := ask(t, served(t, mux.Options{MaxResponse: 4096}, value(picturedItems{good("a", "x")})), run)
+	res := ask(t, served(t, mux.Options{MaxResponse: 4096}, value(albums{})), run)
 	if !res.IsError || len(res.Content) != 1 || !strings.Contains(text(t, res, 0), "ERR_RESOURCE_LIMIT_EXCEEDED") {
 		t.Errorf("%+v", res.Content)
 	}

@@ -2,6 +2,7 @@ package mux
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,6 +54,7 @@ type response struct {
 	left   int64           // bytes that still fit; meaningless where there is no limit
 	bodies []registry.Body // of the texts encoded so far
 	tokens []byte          // that stand for them
+	blocks []registry.Block
 }
 
 func (m *Mux) reply(c *registry.Call, a registry.Answer, lean bool) *mcp.CallToolResult {
@@ -108,9 +110,8 @@ func closeTexts(v any) {
 }
 
 func (r *response) encode() (*mcp.CallToolResult, error) {
-	for _, b := range r.answer.Blocks {
-		r.left -= int64(len(b.Data))*4/3 + 100
-	}
+	r.blocks = r.answer.Blocks
+	r.left -= carriage(r.blocks)
 	if len(r.answer.Blocks) > 0 && r.m.MaxResponse != 0 && r.left < 0 { // no shedding of items makes room for media
 		return nil, r.tooLarge(r.m.MaxResponse - r.left)
 	}
@@ -164,7 +165,7 @@ func (r *response) encode() (*mcp.CallToolResult, error) {
 	if notes != nil {
 		res.Content = append(res.Content, &mcp.TextContent{Text: string(notes)})
 	}
-	for _, b := range r.answer.Blocks {
+	for _, b := range r.blocks {
 		switch b.Kind {
 		case "audio":
 			res.Content = append(res.Content, &mcp.AudioContent{MIMEType: b.MIME, Data: b.Data})
@@ -194,7 +195,7 @@ func (r *response) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.fits(text, r.bodies) {
+	if !r.fits(r.cost(text, r.bodies)) {
 		return nil, r.tooLarge(int64(len(text)))
 	}
 	return text, nil
@@ -224,9 +225,10 @@ func (r *response) batch(list reflect.Value) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !r.fits(part, bodies) {
+		blocks := blocksOf(item)
+		size := r.cost(part, bodies) + carriage(blocks)
+		if !r.fits(size) {
 			r.bodies = r.bodies[:len(r.bodies)-len(bodies)]
-			size := r.cost(part, bodies)
 			if r.m.Bodies != nil {
 				r.m.Bodies.Drop(part)
 			} else { // what the item sheds is not found later
@@ -236,9 +238,10 @@ func (r *response) batch(list reflect.Value) ([]byte, error) {
 			if part, err = encode(item); err != nil {
 				return nil, err
 			}
-			bodies = nil
+			size, blocks = r.cost(part, nil), nil
 		}
-		r.left -= r.cost(part, bodies)
+		r.left -= size
+		r.blocks = append(r.blocks, blocks...)
 		parts = append(parts, part)
 		f, ok := item.(interface{ Failed() bool })
 		allFailed = allFailed && ok && f.Failed()
@@ -289,8 +292,24 @@ func (r *response) cost(text []byte, bodies []registry.Body) int64 {
 	return n
 }
 
-func (r *response) fits(text []byte, bodies []registry.Body) bool {
-	return r.m.MaxResponse == 0 || r.cost(text, bodies) <= r.left
+func (r *response) fits(size int64) bool {
+	return r.m.MaxResponse == 0 || size <= r.left
+}
+
+// blocksOf is the media that an item of a batch carries.
+func blocksOf(item any) []registry.Block {
+	if c, ok := item.(interface{ Blocks() []registry.Block }); ok {
+		return c.Blocks()
+	}
+	return nil
+}
+
+// carriage is what blocks take of the response line.
+func carriage(blocks []registry.Block) (n int64) {
+	for _, b := range blocks {
+		n += int64(base64.StdEncoding.EncodedLen(len(b.Data))) + 100
+	}
+	return n
 }
 
 // tooLarge says how to ask for less, by what the op takes.

@@ -164,7 +164,7 @@ func build(cfg settings, _ *registry.Env) (registry.Func[params, results], error
 				return nil, err
 			}
 		}
-		list, err := registry.EachParallel(ctx, in.Sources, r.source)
+		list, err := registry.EachParallel(ctx, read.AtOnce, in.Sources, r.source)
 		for i, s := range in.Sources {
 			list[i].Source, list[i].SourceType = s.String(), s.Type()
 			if b := list[i].body(); b != nil && err != nil {

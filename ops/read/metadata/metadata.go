@@ -90,7 +90,7 @@ func (r result) line() string {
 
 func build(struct{}, *registry.Env) (registry.Func[params, results], error) {
 	return func(ctx context.Context, in params) (results, error) {
-		list, err := registry.EachParallel(ctx, in.Sources, describe)
+		list, err := registry.EachParallel(ctx, read.AtOnce, in.Sources, describe)
 		for i, s := range in.Sources {
 			list[i].Source, list[i].SourceType = s.String(), s.Type()
 		}
