@@ -1,9 +1,11 @@
 package registry
 
 import (
+	"cmp"
 	"io"
 	"net/url"
 	"os"
+	"path"
 	"reflect"
 	"strings"
 
@@ -21,6 +23,8 @@ type Path struct {
 	place place.Place
 	err   error
 	known bool
+
+	inner string // where it continues into an archive, the slash-separated name in there
 }
 
 // Place returns the place the path leads to, every link followed, or the
@@ -28,6 +32,9 @@ type Path struct {
 func (p Path) Place() (place.Place, error) {
 	if !p.known {
 		return place.Place{}, fault.New(fault.FSAccessDenied, "path %q was never checked", p.raw)
+	}
+	if p.inner != "" {
+		return place.Place{}, fault.New(fault.FSBadPathInput, "%s names something inside an archive; give the path of a file or directory on disk", p.raw)
 	}
 	return p.place, p.err
 }
@@ -76,7 +83,29 @@ func (p Path) String() string { return p.raw }
 func (p *Path) Vet(resolve func(string) (place.Place, error)) {
 	p.place, p.err = resolve(p.raw)
 	p.known = true
+	if !strings.Contains(p.raw, intoArchive) {
+		return
+	}
+	if p.err == nil {
+		if _, err := p.place.Stat(); err == nil {
+			return // a file that is called so
+		}
+	}
+	for i := strings.LastIndex(p.raw, intoArchive); i > 0; i = strings.LastIndex(p.raw[:i], intoArchive) {
+		at, err := resolve(p.raw[:i])
+		if err != nil {
+			continue
+		}
+		if fi, err := at.Stat(); err != nil || !fi.Mode().IsRegular() {
+			continue
+		}
+		p.place, p.err, p.inner = at, nil, cmp.Or(path.Clean("/" + p.raw[i+len(intoArchive):])[1:], ".")
+		return
+	}
 }
+
+// intoArchive stands between the path of an archive and a name inside it.
+const intoArchive = "!/"
 
 // UnmarshalText sets the path as the caller wrote it, not yet vetted.
 func (p *Path) UnmarshalText(b []byte) error {
@@ -90,9 +119,30 @@ func (p Path) MarshalText() ([]byte, error) { return []byte(p.raw), nil }
 // JSONSchema makes Path a plain string in schemas.
 func (Path) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
 
-// A Source is a Path or a URL.
+// A Member is a Path that may continue into an archive: archive.zip!/inner/path.
+// A file or directory of that very name comes first. Path refuses the form, and
+// so do Place and what is built on it; see Archive.
+type Member struct{ Path }
+
+// Archive returns the place of the archive that m continues into and the
+// slash-separated name in there, "." for all of it; or false where m is a plain
+// path.
+func (m Member) Archive() (at place.Place, name string, ok bool) {
+	return m.place, m.inner, m.inner != ""
+}
+
+// UnmarshalText sets the path as the caller wrote it, not yet vetted.
+func (m *Member) UnmarshalText(b []byte) error {
+	*m = Member{Path{raw: string(b)}}
+	return nil
+}
+
+// JSONSchema makes Member a plain string in schemas.
+func (Member) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
+
+// A Source is a Member or a URL.
 type Source struct {
-	Path
+	Member
 	url *url.URL
 	bad error
 }
@@ -112,7 +162,7 @@ func (s Source) Type() string {
 
 // UnmarshalText sets the source as the caller wrote it.
 func (s *Source) UnmarshalText(b []byte) error {
-	*s = Source{Path: Path{raw: string(b)}}
+	*s = Source{Member: Member{Path{raw: string(b)}}}
 	scheme, rest, ok := strings.Cut(s.raw, "://")
 	if !ok || !isScheme(scheme) {
 		return nil
