@@ -324,6 +324,8 @@ func (r *response) tooLarge(size int64) error {
 		how = "read it in parts with offset and length, or start_line and end_line"
 	case takes("max_results"):
 		how = "page with max_results and cursor"
+	case takes("context_lines"):
+		how = "ask for fewer context_lines, or compare smaller files"
 	}
 	return fault.New(fault.LimitExceeded, "the response of %d bytes would exceed CONDUIT_MAX_RESPONSE_BYTES (%d); %s", size, r.m.MaxResponse, how)
 }

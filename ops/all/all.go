@@ -6,6 +6,7 @@ import (
 	_ "github.com/conduit-mcp/conduit-mcp/ops/list/entries"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/list/sysinfo"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/read/content"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/read/diff"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/read/metadata"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/write/copy"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/write/delete"
