@@ -5,13 +5,17 @@ package cmd
 import (
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"strings"
 )
 
 // Main runs the command that the program's arguments name and exits. Without
 // arguments, or with directories only, it is the stdio server.
-func Main() { os.Exit(Run(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)) }
+func Main() {
+	log.SetOutput(io.Discard) // where net/http quotes servers that do not keep to the protocol
+	os.Exit(Run(os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
 
 // Run is Main for given arguments and environment; it returns the exit code.
 // The stdio server uses the process's own standard streams.
