@@ -1,0 +1,28 @@
+//go:build cgo
+
+package picture
+
+import (
+	"bytes"
+	"context"
+	"image"
+
+	"github.com/bep/gowebp/libwebp"
+	"github.com/bep/gowebp/libwebp/webpoptions"
+)
+
+// canWriteWebP reports whether this build has an encoder for WebP.
+const canWriteWebP = true
+
+// encodeWebP encodes a plain image with loss.
+func encodeWebP(ctx context.Context, m image.Image, quality int, profile []byte) ([]byte, error) {
+	rgb, err := nrgba(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := libwebp.Encode(&b, rgb, webpoptions.EncodingOptions{Quality: quality}); err != nil {
+		return nil, err
+	}
+	return withProfile(b.Bytes(), profileOf(profile, "RGB "), rgb.Rect.Dx(), rgb.Rect.Dy(), !rgb.Opaque()), nil
+}
