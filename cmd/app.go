@@ -3,10 +3,10 @@ package cmd
 import (
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
@@ -69,8 +69,12 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 	if err != nil {
 		return a, err
 	}
+	web, err := fetch.NewClient(a.urls)
+	if err != nil {
+		return a, err
+	}
 	a.env = &registry.Env{
-		Log: a.log.Logger, HTTP: http.DefaultClient, Now: time.Now, Lookup: lookup,
+		Log: a.log.Logger, HTTP: web, Now: time.Now, Lookup: lookup,
 		Server: registry.Server{Version: version, Started: time.Now(), AllowedPaths: a.roots.Dirs(),
 			DeniedPaths: a.roots.DeniedRules(), LogFile: a.log.Path, Configuration: configuration},
 	}

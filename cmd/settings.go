@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -32,20 +32,12 @@ type settings struct {
 	projectAbs  string
 	homeAbs     string
 	deniedRules []string
-}
-
-// reserved are the variables of the specification's section 4 whose operations
-// are yet to come. They are checked and shown like all others.
-type reserved struct {
-	HTTPTimeout    time.Duration `env:"CONDUIT_HTTP_TIMEOUT_MS" default:"30000" min:"1" doc:"Time for one HTTP exchange, in milliseconds."`
-	MaxDownload    int64         `env:"CONDUIT_MAX_URL_DOWNLOAD_BYTES" default:"20971520" min:"1" doc:"Most bytes read from one URL."`
-	ImageThreshold int64         `env:"CONDUIT_IMAGE_COMPRESSION_THRESHOLD_BYTES" default:"1048576" min:"0" doc:"Images larger than this are compressed for base64."`
-	ImageQuality   int           `env:"CONDUIT_IMAGE_COMPRESSION_QUALITY" default:"75" min:"1" max:"100" doc:"Quality of compressed JPEG and WebP images."`
+	urls        fetch.Settings
 }
 
 // serverSettings lists the settings that belong to no op.
 func serverSettings() []registry.Setting {
-	return append(registry.SettingsOf[settings](), registry.SettingsOf[reserved]()...)
+	return append(registry.SettingsOf[settings](), registry.SettingsOf[fetch.Settings]()...)
 }
 
 // credentials are denied below the home directory with the default allowed
@@ -65,7 +57,7 @@ func loadSettings(lookup func(string) (string, bool), dirs []string) (settings, 
 	if err != nil {
 		return s, err
 	}
-	if _, err := registry.LoadSettings[reserved](lookup); err != nil {
+	if s.urls, err = registry.LoadSettings[fetch.Settings](lookup); err != nil {
 		return s, err
 	}
 	s.homeAbs, _ = os.UserHomeDir()

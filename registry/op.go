@@ -67,7 +67,7 @@ func (d Desc) ID() string {
 // Env is what the server lends to ops: everything an op may not make itself.
 type Env struct {
 	Log    *slog.Logger
-	HTTP   *http.Client
+	HTTP   *http.Client // keeps to CONDUIT_URL_GUARD and the other settings of URLs
 	Now    func() time.Time
 	Lookup func(key string) (string, bool) // os.LookupEnv, or a map in tests
 	Server Server

@@ -17,7 +17,8 @@ import (
 )
 
 // A step is one call. Its answer must hold the text want, and be an error just
-// where fails says so. $ETAG in the arguments is the last etag seen.
+// where fails says so. $ETAG in the arguments is the last etag seen, $SITE the
+// web site of the tour.
 type step struct {
 	title, tool, args string
 	fails             bool
@@ -49,6 +50,13 @@ var steps = []step{
 	{"Find where a text stands", "find", `{"base_path":"registry","match_criteria":[{"type":"content_pattern","pattern":"func Register["}],"include_matches":true,"view":"lean"}`, false, "set.go:"},
 	{"Find files by size and type", "find",
 		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":8000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
+
+	{"Read a web page as Markdown", "read", `{"operation":"content","sources":["$SITE/tides"],"format":"markdown","view":"lean"}`, false, "[shore]($SITE/shore)"},
+	{"Go on in it; no second request is made", "read", `{"operation":"content","sources":["$SITE/tides"],"format":"markdown","offset":200,"length":80}`, false, `"range_request_status":"simulated"`},
+	{"Ask what a URL leads to", "read", `{"operation":"metadata","sources":["$SITE/tides"]}`, false, `"http_status_code":200`},
+	{"Read a large photo; it is made smaller", "read", `{"operation":"content","sources":["$SITE/photo.jpg"]}`, false, `"compression_applied":true`},
+	{"Read it as an image block that a model can see", "read", `{"operation":"content","sources":["$SITE/photo.jpg"],"format":"media","max_side":800}`, false, `"width":800`},
+	{"A page that does not exist", "read", `{"operation":"content","sources":["$SITE/nowhere"]}`, true, "ERR_HTTP_STATUS_ERROR"},
 
 	{"A path outside of the allowed directories", "read", `{"operation":"content","sources":["/etc/passwd"]}`, true, "ERR_FS_ACCESS_DENIED"},
 	{"An argument of the wrong type", "read", `{"operation":"content","sources":"README.md"}`, true, "ERR_INVALID_PARAMETER"},
@@ -98,9 +106,15 @@ func tour(binary, repository string, out io.Writer) error {
 	for _, t := range tools.Tools {
 		fmt.Fprintf(out, "  %-6s %s\n", t.Name, t.Description)
 	}
+	web, err := openSite()
+	if err != nil {
+		return err
+	}
+	defer web.Close()
 	etag := ""
 	for i, s := range steps {
-		s.args = strings.ReplaceAll(s.args, "$ETAG", etag)
+		s.args = strings.NewReplacer("$ETAG", etag, "$SITE", web.URL).Replace(s.args)
+		s.want = strings.ReplaceAll(s.want, "$SITE", web.URL)
 		fmt.Fprintf(out, "\n%d. %s\n→ %s %s\n", i+1, s.title, s.tool, s.args)
 		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: s.tool, Arguments: json.RawMessage(s.args)})
 		if err != nil {
@@ -113,6 +127,11 @@ func tour(binary, repository string, out io.Writer) error {
 			}
 		}
 		fmt.Fprintf(out, "← %s\n", readable(text))
+		for _, c := range res.Content {
+			if image, ok := c.(*mcp.ImageContent); ok {
+				fmt.Fprintf(out, "← an image block: %s, %d bytes\n", image.MIMEType, len(image.Data))
+			}
+		}
 		if m := etagField.FindStringSubmatch(text); m != nil {
 			etag = m[1]
 		}

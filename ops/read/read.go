@@ -14,7 +14,7 @@ func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:          Tool,
 		Discriminator: "operation",
-		Summary:       "Read files: content and metadata, results in the order of sources.",
+		Summary:       "Read files and URLs, results in the order of sources.",
 		Notices:       true,
 	})
 }

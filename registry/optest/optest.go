@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,6 +22,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/middleware"
@@ -84,8 +84,16 @@ func mount(t testing.TB, set *registry.Set, op *registry.Op, env map[string]stri
 	}
 	log := slog.New(slog.DiscardHandler)
 	started := time.Now()
-	e := &registry.Env{Log: log, HTTP: http.DefaultClient, Now: time.Now,
-		Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok },
+	lookup := func(key string) (string, bool) { v, ok := env[key]; return v, ok }
+	urls, err := registry.LoadSettings[fetch.Settings](lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := fetch.NewClient(urls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &registry.Env{Log: log, HTTP: web, Now: time.Now, Lookup: lookup,
 		Server: registry.Server{Version: "1.0.0", Started: started, AllowedPaths: r.Dirs(), DeniedPaths: r.DeniedRules(), LogFile: "NONE",
 			Configuration: json.RawMessage(`{"CONDUIT_ALLOWED_PATHS":[` + strconv.Quote(b.Dir) + `]}`)}}
 	t.Cleanup(func() { e.Close() })

@@ -1,5 +1,5 @@
-// Package content adds read.content: what files hold, as text, base64 or a
-// checksum.
+// Package content adds read.content: what files and URLs hold, as text, base64,
+// Markdown, media or a checksum.
 package content
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/digest"
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/ops/read"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -16,13 +17,16 @@ import (
 func init() { registry.Register(desc, build) }
 
 var desc = registry.Desc{
-	Tool:    read.Tool,
-	Name:    "content",
-	Summary: "Read files as text, base64 or checksum, whole or in part.",
-	Effect:  registry.ReadOnly,
+	Tool:      read.Tool,
+	Name:      "content",
+	Summary:   "Read files and URLs as text, base64, Markdown (the main content of a web page), media (image or audio block) or checksum, whole or in part.",
+	Effect:    registry.ReadOnly,
+	OpenWorld: true,
 	Errors: []fault.Code{fault.InvalidParameter, fault.ChecksumAlgorithm, fault.FSNotFound, fault.FSAccessDenied,
 		fault.FSIsDirectory, fault.FSPathResolution, fault.FSBadPathInput, fault.FSOperation, fault.FSReadFailed,
-		fault.ChecksumFailed, fault.LimitExceeded, fault.HTTPInvalidURL, fault.NotImplemented},
+		fault.ChecksumFailed, fault.LimitExceeded, fault.HTTPInvalidURL, fault.HTTPRequestFailed, fault.HTTPTimeout,
+		fault.HTTPStatus, fault.HTTPRange, fault.MarkdownExtraction, fault.MarkdownConversion, fault.UnsupportedImage,
+		fault.ImageProcessing},
 	Examples: []registry.Example{
 		{Title: "Two files", Args: `{"sources": ["README.md", "logo.png"]}`},
 		{Title: "The last 20 lines, numbered", Args: `{"sources": ["server.log"], "start_line": -20, "line_numbers": true}`},
@@ -31,8 +35,11 @@ var desc = registry.Desc{
 }
 
 type settings struct {
-	MaxRead   int64  `env:"CONDUIT_MAX_FILE_READ_BYTES" default:"52428800" min:"1" doc:"Most bytes read of one file."`
-	Algorithm string `env:"CONDUIT_DEFAULT_CHECKSUM_ALGORITHM" default:"sha256" oneof:"md5 sha1 sha256 sha512" doc:"Checksum algorithm of calls that name none."`
+	MaxRead     int64  `env:"CONDUIT_MAX_FILE_READ_BYTES" default:"52428800" min:"1" doc:"Most bytes read of one file."`
+	MaxDownload int64  `env:"CONDUIT_MAX_URL_DOWNLOAD_BYTES" default:"20971520" min:"1" doc:"Most bytes read from one URL, decoded."`
+	Threshold   int64  `env:"CONDUIT_IMAGE_COMPRESSION_THRESHOLD_BYTES" default:"1048576" min:"0" doc:"Images larger than this, in bytes, are compressed for base64."`
+	Quality     int    `env:"CONDUIT_IMAGE_COMPRESSION_QUALITY" default:"75" min:"1" max:"100" doc:"Quality of compressed JPEG and WebP images."`
+	Algorithm   string `env:"CONDUIT_DEFAULT_CHECKSUM_ALGORITHM" default:"sha256" oneof:"md5 sha1 sha256 sha512" doc:"Checksum algorithm of calls that name none."`
 }
 
 type params struct {
@@ -45,6 +52,8 @@ type params struct {
 	EndLine     int64             `json:"end_line,omitempty" jsonschema_description:"Last line, included."`
 	LineNumbers bool              `json:"line_numbers,omitempty" jsonschema_description:"Put number and tab before each line."`
 	MaxChars    int64             `json:"max_chars,omitempty" jsonschema:"minimum=0" jsonschema_description:"Cut text to so many characters."`
+	MaxSide     int64             `json:"max_side,omitempty" jsonschema:"minimum=1,default=1568" jsonschema_description:"Longest side of media images in pixels."`
+	MaxBytes    int64             `json:"max_bytes,omitempty" jsonschema:"minimum=1,default=1048576" jsonschema_description:"Size of media in bytes."`
 	ETag        bool              `json:"etag,omitempty" jsonschema_description:"Return the etag in any case."`
 }
 
@@ -58,6 +67,8 @@ func (p params) check() error {
 		return fault.New(fault.InvalidParameter, "start_line %d lies after end_line %d", p.StartLine, p.EndLine)
 	case p.textual() && p.Format != "" && p.Format != "text" && p.Format != "markdown":
 		return fault.New(fault.InvalidParameter, `start_line, end_line, line_numbers and max_chars apply to text; leave them out with format %q`, p.Format)
+	case p.Format == "media" && (p.Offset != 0 || p.Length >= 0):
+		return fault.New(fault.InvalidParameter, "offset and length do not apply to media, which are whole; leave them out, or use format base64")
 	}
 	return nil
 }
@@ -73,16 +84,45 @@ type result struct {
 	Format     string         `json:"output_format_used,omitempty"`
 	Content    *registry.Text `json:"content,omitempty"`
 	registry.Outcome
-	MIMEType   string           `json:"mime_type,omitempty"`
-	Size       *int64           `json:"size_bytes,omitempty"`
-	Checksum   string           `json:"checksum,omitempty"`
-	Algorithm  digest.Algorithm `json:"checksum_algorithm_used,omitempty"`
-	Charset    string           `json:"charset,omitempty"`
-	Lossy      bool             `json:"encoding_lossy,omitempty"`
-	Truncated  bool             `json:"truncated,omitempty"`
-	NextOffset int64            `json:"next_offset,omitempty"`
-	TotalBytes int64            `json:"total_bytes,omitempty"`
-	ETag       string           `json:"etag,omitempty"`
+	HTTPStatus      int               `json:"http_status_code,omitempty"`
+	Range           fetch.RangeStatus `json:"range_request_status,omitempty"`
+	FinalURL        string            `json:"final_url,omitempty"`
+	MIMEType        string            `json:"mime_type,omitempty"`
+	Size            *int64            `json:"size_bytes,omitempty"`
+	OriginalSize    int64             `json:"original_size_bytes,omitempty"`
+	Compressed      *bool             `json:"compression_applied,omitempty"`
+	CompressionNote string            `json:"compression_error_note,omitempty"`
+	MarkdownStatus  string            `json:"markdown_conversion_status,omitempty"`
+	MarkdownSkipped string            `json:"markdown_conversion_skipped_reason,omitempty"`
+	Title           string            `json:"title,omitempty"`
+	Byline          string            `json:"byline,omitempty"`
+	Excerpt         string            `json:"excerpt,omitempty"`
+	SiteName        string            `json:"site_name,omitempty"`
+	Published       string            `json:"published_time,omitempty"`
+	MediaType       string            `json:"media_type,omitempty"`
+	Width           int               `json:"width,omitempty"`
+	Height          int               `json:"height,omitempty"`
+	OriginalWidth   int               `json:"original_width,omitempty"`
+	OriginalHeight  int               `json:"original_height,omitempty"`
+	Note            string            `json:"note,omitempty"`
+	Checksum        string            `json:"checksum,omitempty"`
+	Algorithm       digest.Algorithm  `json:"checksum_algorithm_used,omitempty"`
+	Charset         string            `json:"charset,omitempty"`
+	Lossy           bool              `json:"encoding_lossy,omitempty"`
+	Truncated       bool              `json:"truncated,omitempty"`
+	NextOffset      int64             `json:"next_offset,omitempty"`
+	TotalBytes      int64             `json:"total_bytes,omitempty"`
+	ETag            string            `json:"etag,omitempty"`
+
+	block *registry.Block
+}
+
+// Blocks is the media that r carries.
+func (r *result) Blocks() []registry.Block {
+	if r.block == nil {
+		return nil
+	}
+	return []registry.Block{*r.block}
 }
 
 // Shed makes r a failed result that only names its source.
@@ -138,6 +178,12 @@ func (r result) lean(w io.Writer) error {
 	switch {
 	case r.Failed():
 		_, err = fmt.Fprintf(w, "%s: %s", r.ErrorCode, r.ErrorMessage)
+	case r.block != nil:
+		size := ""
+		if r.Width > 0 {
+			size = fmt.Sprintf(" %dx%d", r.Width, r.Height)
+		}
+		_, err = fmt.Fprintf(w, "[%s%s, %d bytes]", r.MediaType, size, *r.Size)
 	case r.Content == nil:
 		_, err = io.WriteString(w, r.Checksum)
 	default:
@@ -149,16 +195,19 @@ func (r result) lean(w io.Writer) error {
 	return err
 }
 
-func build(cfg settings, _ *registry.Env) (registry.Func[params, results], error) {
+func build(cfg settings, env *registry.Env) (registry.Func[params, results], error) {
 	fallback, err := digest.Parse(cfg.Algorithm)
 	if err != nil {
 		return nil, err
 	}
+	web := fetch.New(env.HTTP, cfg.MaxDownload, env.Now)
+	easel := make(chan struct{}, 1)
 	return func(ctx context.Context, in params) (results, error) {
 		if err := in.check(); err != nil {
 			return nil, err
 		}
-		r := reading{params: in, algorithm: fallback, max: cfg.MaxRead}
+		r := reading{params: in, algorithm: fallback, max: cfg.MaxRead, threshold: cfg.Threshold, quality: cfg.Quality,
+			web: web, easel: easel, log: env.Log}
 		if in.Algorithm != "" && in.Format == "checksum" {
 			if r.algorithm, err = digest.Parse(in.Algorithm); err != nil {
 				return nil, err

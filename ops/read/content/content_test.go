@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -25,6 +28,8 @@ type desk struct {
 	op    *registry.Op
 	roots *roots.Roots
 	env   map[string]string
+
+	handle registry.Handler
 }
 
 func newDesk(t testing.TB, files map[string]string, env map[string]string) *desk {
@@ -42,7 +47,7 @@ func newDesk(t testing.TB, files map[string]string, env map[string]string) *desk
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{dir, registry.New(desc, build), r, env}
+	return &desk{dir: dir, op: registry.New(desc, build), roots: r, env: env}
 }
 
 func (d *desk) call(ctx context.Context, args string) (results, error) {
@@ -51,11 +56,22 @@ func (d *desk) call(ctx context.Context, args string) (results, error) {
 		return nil, err
 	}
 	registry.Paths(in, func(p *registry.Path) { p.Vet(d.roots.Resolve) })
-	handle, err := d.op.Bind(&registry.Env{Lookup: func(key string) (string, bool) { v, ok := d.env[key]; return v, ok }})
+	lookup := func(key string) (string, bool) { v, ok := d.env[key]; return v, ok }
+	urls, err := registry.LoadSettings[fetch.Settings](lookup)
 	if err != nil {
 		return nil, err
 	}
-	a, err := handle(ctx, &registry.Call{Op: d.op, Input: in})
+	web, err := fetch.NewClient(urls)
+	if err != nil {
+		return nil, err
+	}
+	if d.handle == nil {
+		d.handle, err = d.op.Bind(&registry.Env{Lookup: lookup, HTTP: web, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := d.handle(ctx, &registry.Call{Op: d.op, Input: in})
 	list, _ := a.Value.(results)
 	return list, err
 }

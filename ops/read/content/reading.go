@@ -10,11 +10,18 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"log/slog"
+	"math"
 	"os"
+	"strings"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/charset"
 	"github.com/conduit-mcp/conduit-mcp/internal/digest"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
+	"github.com/conduit-mcp/conduit-mcp/internal/page"
+	"github.com/conduit-mcp/conduit-mcp/internal/picture"
 	"github.com/conduit-mcp/conduit-mcp/internal/textfile"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -30,17 +37,19 @@ const placeholder = "[Binary content, request with format: 'base64' to view]"
 type reading struct {
 	params
 	algorithm digest.Algorithm
-	max       int64
+	max       int64 // of bytes of a file
+	threshold int64 // from which images are compressed
+	quality   int
+	web       *fetch.Fetcher
+	easel     chan struct{} // held by whoever works on a picture
+	log       *slog.Logger
 }
 
 func (c reading) source(ctx context.Context, s registry.Source) (result, error) {
 	if u, err := s.URL(); err != nil {
 		return result{}, err
 	} else if u != nil {
-		return result{}, fault.New(fault.NotImplemented, "this version reads local files only, no URLs")
-	}
-	if c.Format == "markdown" || c.Format == "media" {
-		return result{}, fault.New(fault.NotImplemented, "format %q is not in this version; use text, base64 or checksum", c.Format)
+		return c.url(ctx, u, s.String())
 	}
 	at, err := s.Place()
 	if err != nil {
@@ -50,7 +59,7 @@ func (c reading) source(ctx context.Context, s registry.Source) (result, error) 
 	if err != nil {
 		return result{}, err
 	}
-	in := &input{ReaderAt: f, size: info.Size(), name: s.String()}
+	in := &input{ReaderAt: f, size: info.Size(), name: s.String(), max: c.max, file: true}
 	held := false
 	defer func() {
 		if !held {
@@ -62,11 +71,19 @@ func (c reading) source(ctx context.Context, s registry.Source) (result, error) 
 	return r, err
 }
 
-// An input is the content of a file as it was when its size was taken.
+// An input is the content of a file as it was when its size was taken, or
+// content in memory.
 type input struct {
 	io.ReaderAt
 	size int64
 	name string // as the caller wrote it
+	max  int64  // of bytes that may be read
+	file bool   // it is what a file holds, which an etag can stand for
+}
+
+// memory is content that is at hand.
+func memory(b []byte, name string) *input {
+	return &input{ReaderAt: bytes.NewReader(b), size: int64(len(b)), name: name, max: math.MaxInt64}
 }
 
 func (in *input) failed(err error) error {
@@ -95,17 +112,60 @@ func (c reading) file(ctx context.Context, in *input, f *os.File, name string) (
 	switch r.Format = c.Format; {
 	case c.Format == "checksum":
 		return c.checksum(ctx, in, f, r)
+	case c.Format == "media":
+		return c.media(ctx, in, r)
+	case c.Format == "markdown":
+		if page.IsHTML(r.MIMEType) {
+			return c.fileMarkdown(ctx, in, r)
+		}
+		r.skipMarkdown(r.MIMEType)
+		if !text {
+			r.Format = "text"
+			r.hold(placeholder)
+			return c.tag(ctx, in, r, false)
+		}
 	case c.Format == "text" && !text:
 		r.hold(placeholder)
 		return c.tag(ctx, in, r, false)
 	case c.Format == "" && !text && c.textual():
-		return result{}, fault.New(fault.InvalidParameter, "%s is %s, which is answered as base64; start_line, end_line, line_numbers and max_chars apply to text", in.name, r.MIMEType)
+		return result{}, notText(in.name, r.MIMEType)
 	case c.Format == "base64", !text:
 		r.Format = "base64"
 		return c.base64(ctx, in, r)
 	}
 	r.Format = "text"
 	return c.text(ctx, in, r)
+}
+
+// notText refuses parameters of text for content that is answered as base64.
+func notText(name, mime string) error {
+	return fault.New(fault.InvalidParameter, "%s is %s, which is answered as base64; start_line, end_line, line_numbers and max_chars apply to text", name, mime)
+}
+
+// whole reads all of in into memory.
+func (c reading) whole(in *input) ([]byte, error) {
+	if err := c.fits(in, in.size); err != nil {
+		return nil, err
+	}
+	b := make([]byte, in.size)
+	if n, err := in.ReadAt(b, 0); int64(n) < in.size {
+		return nil, fault.Hide(fault.FSReadFailed, err, "reading %s failed", in.name)
+	}
+	in.ReaderAt = bytes.NewReader(b)
+	return b, nil
+}
+
+func (c reading) fileMarkdown(ctx context.Context, in *input, r result) (result, error) {
+	b, err := c.whole(in)
+	if err != nil {
+		return result{}, err
+	}
+	if r, err = c.tag(ctx, in, r, true); err != nil {
+		return result{}, err
+	}
+	html, declared, _ := charset.Decode(b, r.MIMEType)
+	r.Charset = declared
+	return c.markdown(ctx, in.name, html, nil, r)
 }
 
 // load takes into memory what is small, and what has no size before it is read,
@@ -117,11 +177,11 @@ func (c reading) load(in *input, f *os.File) error {
 		return nil
 	case in.size == 0:
 		var err error
-		if b, err = io.ReadAll(io.LimitReader(f, c.max+1)); err != nil {
+		if b, err = io.ReadAll(io.LimitReader(f, in.max+1)); err != nil {
 			return err
 		}
-		if int64(len(b)) > c.max {
-			return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): the system tells no size of %s, so it is read as a whole, and it is larger", c.max, in.name)
+		if int64(len(b)) > in.max {
+			return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): the system tells no size of %s, so it is read as a whole, and it is larger", in.max, in.name)
 		}
 	default:
 		b = make([]byte, in.size)
@@ -137,8 +197,8 @@ func (c reading) load(in *input, f *os.File) error {
 
 // fits refuses to read more bytes than the server allows.
 func (c reading) fits(in *input, n int64) error {
-	if n > c.max {
-		return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): %d bytes of %s are asked for; read it in parts with offset and length, or start_line and end_line", c.max, n, in.name)
+	if n > in.max {
+		return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): %d bytes of %s are asked for; read it in parts with offset and length, or start_line and end_line", in.max, n, in.name)
 	}
 	return nil
 }
@@ -170,7 +230,9 @@ func (c reading) text(ctx context.Context, in *input, r result) (result, error) 
 			return result{}, err
 		}
 	}
-	r.Charset = t.Charset()
+	if r.Charset == "" {
+		r.Charset = t.Charset()
+	}
 	if part.Len() <= inMemory {
 		var text string
 		if text, r.Lossy, err = t.String(ctx, part, number); err != nil {
@@ -184,7 +246,7 @@ func (c reading) text(ctx context.Context, in *input, r result) (result, error) 
 		}
 		r.Lossy = b.Lossy()
 		r.stream(b)
-		if sum := b.SHA256(); sum != nil {
+		if sum := b.SHA256(); sum != nil && in.file {
 			r.ETag = etag.Of(sum)
 		}
 	}
@@ -208,6 +270,11 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 	if err := c.fits(in, n); err != nil {
 		return result{}, err
 	}
+	if strings.HasPrefix(r.MIMEType, "image/") && !c.ranged() {
+		if r.Compressed = new(false); n > c.threshold && picture.Compressible(r.MIMEType) {
+			return c.image(ctx, in, r)
+		}
+	}
 	if n <= inMemory {
 		b := make([]byte, n)
 		if k, err := in.ReadAt(b, from); int64(k) < n {
@@ -222,7 +289,7 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 
 // tag adds the etag where the whole file is read, or the call asks for it.
 func (c reading) tag(ctx context.Context, in *input, r result, whole bool) (result, error) {
-	if r.ETag != "" || !whole && !c.ETag {
+	if !in.file || r.ETag != "" || !whole && !c.ETag {
 		return r, nil
 	}
 	h := sha256.New()
@@ -235,7 +302,7 @@ func (c reading) tag(ctx context.Context, in *input, r result, whole bool) (resu
 
 func (c reading) checksum(ctx context.Context, in *input, f *os.File, r result) (result, error) {
 	if c.Offset > in.size {
-		return result{}, fault.New(fault.InvalidParameter, "offset %d lies past the end of %s (%d bytes); a checksum is of the whole file, so leave offset out", c.Offset, in.name, in.size)
+		return result{}, pastEnd(c.Offset, in.name, in.size)
 	}
 	hashes := []hash.Hash{c.algorithm.New()}
 	if c.algorithm != digest.SHA256 {

@@ -1,5 +1,5 @@
-// Package metadata adds read.metadata: what is known of files without reading
-// them.
+// Package metadata adds read.metadata: what is known of files and URLs without
+// reading them.
 package metadata
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
 	"github.com/conduit-mcp/conduit-mcp/ops/read"
@@ -19,12 +20,13 @@ import (
 func init() { registry.Register(desc, build) }
 
 var desc = registry.Desc{
-	Tool:    read.Tool,
-	Name:    "metadata",
-	Summary: "Tell size, type, times and permissions.",
-	Effect:  registry.ReadOnly,
+	Tool:      read.Tool,
+	Name:      "metadata",
+	Summary:   "Tell size, type, times and permissions.",
+	Effect:    registry.ReadOnly,
+	OpenWorld: true,
 	Errors: []fault.Code{fault.FSNotFound, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput,
-		fault.HTTPInvalidURL, fault.NotImplemented},
+		fault.HTTPInvalidURL, fault.HTTPRequestFailed, fault.HTTPTimeout, fault.HTTPStatus},
 	Examples: []registry.Example{{Title: "A file and a directory", Args: `{"sources": ["notes.txt", "src"]}`}},
 }
 
@@ -36,18 +38,21 @@ type result struct {
 	Source     string `json:"source"`
 	SourceType string `json:"source_type"`
 	registry.Outcome
-	Metadata *metadata `json:"metadata,omitempty"`
+	HTTPStatus int       `json:"http_status_code,omitempty"`
+	Metadata   *metadata `json:"metadata,omitempty"`
 }
 
 type metadata struct {
-	Name        string `json:"name"`
-	EntryType   string `json:"entry_type"`
-	Size        *int64 `json:"size_bytes,omitempty"`
-	MIMEType    string `json:"mime_type,omitempty"`
-	Created     string `json:"created_at_iso,omitempty"`
-	Modified    string `json:"modified_at_iso,omitempty"`
-	Octal       string `json:"permissions_octal,omitempty"`
-	Permissions string `json:"permissions_string,omitempty"`
+	Name        string            `json:"name"`
+	EntryType   string            `json:"entry_type"`
+	Size        *int64            `json:"size_bytes,omitempty"`
+	MIMEType    string            `json:"mime_type,omitempty"`
+	Created     string            `json:"created_at_iso,omitempty"`
+	Modified    string            `json:"modified_at_iso,omitempty"`
+	Octal       string            `json:"permissions_octal,omitempty"`
+	Permissions string            `json:"permissions_string,omitempty"`
+	Headers     map[string]string `json:"http_headers,omitempty"`
+	FinalURL    string            `json:"final_url,omitempty"`
 }
 
 // Shed makes r a failed result that only names its source.
@@ -85,10 +90,30 @@ func (r result) line() string {
 	if m.MIMEType != "" {
 		line += ", " + m.MIMEType
 	}
-	return fmt.Sprintf("%s, %s, modified %s", line, m.Permissions, m.Modified)
+	if m.Permissions != "" {
+		line += ", " + m.Permissions
+	}
+	if m.Modified != "" {
+		line += ", modified " + m.Modified
+	}
+	if m.FinalURL != "" {
+		line += ", redirected to " + m.FinalURL
+	}
+	return line
 }
 
-func build(struct{}, *registry.Env) (registry.Func[params, results], error) {
+func build(_ struct{}, env *registry.Env) (registry.Func[params, results], error) {
+	web := fetch.New(env.HTTP, 0, env.Now)
+	describe := func(ctx context.Context, s registry.Source) (result, error) {
+		u, err := s.URL()
+		switch {
+		case err != nil:
+			return result{}, err
+		case u != nil:
+			return describeURL(ctx, web, u)
+		}
+		return describeFile(s)
+	}
 	return func(ctx context.Context, in params) (results, error) {
 		list, err := registry.EachParallel(ctx, read.AtOnce, in.Sources, describe)
 		for i, s := range in.Sources {
@@ -98,12 +123,7 @@ func build(struct{}, *registry.Env) (registry.Func[params, results], error) {
 	}, nil
 }
 
-func describe(_ context.Context, s registry.Source) (result, error) {
-	if u, err := s.URL(); err != nil {
-		return result{}, err
-	} else if u != nil {
-		return result{}, fault.New(fault.NotImplemented, "this version reads local files only, no URLs")
-	}
+func describeFile(s registry.Source) (result, error) {
 	at, err := s.Place()
 	if err != nil {
 		return result{}, err
