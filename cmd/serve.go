@@ -28,6 +28,10 @@ func iso(t time.Time) string { return fileinfo.ISO(t) }
 
 func upper(s string) string { return strings.ToUpper(strings.TrimSpace(s)) }
 
+// memoryLimit is where garbage is collected sooner than usual: at the peak of
+// work on a large image as much again would be kept for later.
+const memoryLimit = 100 << 20
+
 // serve is the stdio server. It returns the exit code.
 func serve(lookup func(string) (string, bool), dirs []string) int {
 	person := isTerminal(os.Stdin) && isTerminal(os.Stderr)
@@ -49,6 +53,9 @@ func serve(lookup func(string) (string, bool), dirs []string) int {
 		return 1
 	}
 	a.logStart()
+	if limit, _ := lookup("GOMEMLIMIT"); limit == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
 	if person {
 		io.WriteString(stderr, "conduit-mcp "+version+" is an MCP server and waits for a client on stdin; `conduit-mcp doctor` checks the settings and shows what to paste into a client.\n")
 	}
