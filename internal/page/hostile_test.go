@@ -35,65 +35,66 @@ func hostile() map[string]string {
 		return b.String()
 	}
 	return map[string]string{
-		"nested div":               repeat("<div>", 200_000) + sentence + repeat("</div>", 200_000),
-		"nested b":                 repeat("<b>", 200_000) + sentence,
-		"nested a":                 repeat("<a href=x>", 200_000) + sentence,
-		"nested span":              repeat("<span>", 200_000) + sentence,
-		"nested below the limit":   repeat("<div>", 500) + repeat(sentence, 500) + repeat("</div>", 500),
-		"nested and wide":          repeat(repeat("<div>", 400)+sentence+repeat("</div>", 400), 700),
-		"nested lists":             repeat("<ul><li>item", 20_000) + sentence,
-		"nested quotations":        repeat("<blockquote>", 200_000) + sentence,
-		"nested tables":            repeat("<table><tr><td>", 60_000) + sentence,
-		"nested tables, shallow":   repeat("<table><tr><td>x", 100) + sentence,
-		"lists in lists":           repeat(repeat("<ul><li>item", 100)+repeat("</ul>", 100), 1000) + sentence,
-		"attributes":               "<p " + numbered(1_000_000, func(i string) string { return "a" + i + "=" + i + " " }) + ">" + repeat(sentence, 9),
-		"equal attributes":         "<p " + repeat("a=b ", 2_000_000) + ">" + repeat(sentence, 9),
-		"formatting left open":     numbered(400, func(i string) string { return "<b a=" + i + "></p><p>" }) + repeat("<p>x", 500_000),
-		"formatting, few kinds":    numbered(20, func(i string) string { return repeat("<b a="+i+"><i a="+i+">", 3) }) + repeat("<p>x", 20_000),
-		"formatting hidden ends":   numbered(400, func(i string) string { return "<b a=" + i + "><!--</b>--><p>" }) + repeat("<p>x", 100_000),
-		"formatting, at the limit": numbered(99, func(i string) string { return "<b a=" + i + "><!--</b>--><p>" }) + repeat("<p>x", 3_300*scale),
-		"formatting, plain":        repeat("<b><i><u><s><tt><em><big><code><small><strike><strong><font><p>", 3) + repeat("<p>x", 27_000*scale),
-		"misnested":                repeat("<b><i><a href=x><p>text</b></i></a>", 50_000) + sentence,
-		"table rows":               "<table><tr><th>a<th>b</tr>" + repeat("<tr><td>1<td>2</tr>", 100_000) + "</table>" + sentence,
-		"table columns":            "<table><tr>" + repeat("<td>1", 100_000) + "</tr><tr><td>x</table>" + sentence,
-		"table spans":              "<table><tr><th>a</th></tr>" + repeat("<tr><td colspan=100000000 rowspan=100000000>x</td></tr>", 20_000) + "</table>" + sentence,
-		"ragged table":             "<table><tr>" + repeat("<th>1", 10_000) + "</tr>" + repeat("<tr><td>1<td>2</tr>", 30_000) + "</table>" + sentence,
-		"table text":               "<table>" + repeat("<p>foster", 100_000) + "</table>" + sentence,
-		"unclosed tags":            repeat("<p><li><td><option><dt>", 40_000) + sentence,
-		"comments":                 repeat("<!-- -->", 500_000) + sentence,
-		"open comment":             sentence + "<!--" + repeat("-", 10_000_000),
-		"open tag":                 repeat(sentence, 9) + "<a href=\"" + repeat("x", 10_000_000),
-		"less-than signs":          repeat("<", 20_000_000),
-		"entities":                 "<p>" + repeat("&amp;&lt;&#x41;&nbsp", 900_000),
-		"one text":                 "<p>" + repeat("many words, ", 1_700_000),
-		"one word":                 "<p>" + repeat("x", 20_000_000),
-		"stars":                    "<p>" + repeat("*_`[](<>", 1_000_000),
-		"backticks":                "<pre>" + repeat("`", 5_000_000) + "</pre>" + sentence,
-		"backticks in code":        sentence + "<p><code>" + repeat("` `` ", 500_000) + "</code></p>",
-		"breaks":                   "<div>x" + repeat("<br>", 300_000) + "y</div>" + repeat(sentence, 20),
-		"breaks between words":     "<div>" + repeat("x<br>", 200_000) + "y</div>" + repeat(sentence, 20),
-		"breaks and blank spans":   "<p>" + repeat("<br><span> </span>", 100_000) + "</p>" + repeat(sentence, 20),
-		"siblings":                 "<div>" + repeat("<p>a</p>", 250_000) + "</div>",
-		"inline siblings":          "<div>" + repeat("<i>a</i> ", 150_000) + "</div>",
-		"blank inline siblings":    "<div>" + repeat("<i> </i> ", 100_000) + "</div>" + repeat(sentence, 9),
-		"sections":                 repeat("<div>"+sentence+"</div>", 150_000),
-		"links":                    repeat("<p><a href=/a>one link after another</a>", 150_000),
-		"images":                   repeat(sentence, 20) + repeat("<img src=a.png alt=b>", 300_000),
-		"noscripts":                repeat(sentence, 20) + repeat("<img src=a.png><noscript><img src=b.png></noscript>", 50_000),
-		"definitions":              repeat(sentence, 20) + "<dl>" + repeat("<dt>term<dd>meaning", 100_000) + "</dl>",
-		"definition groups":        repeat(sentence, 20) + "<dl>" + repeat("<div><dt>term<dd>meaning</div>", 50_000) + "</dl>",
-		"formulas":                 repeat(sentence, 20) + repeat("<script type='math/tex'>x</script>", 100_000),
-		"code":                     repeat(sentence, 20) + repeat("<pre><code>x</code></pre>", 100_000),
-		"superscripts":             repeat(sentence, 20) + "<p>" + repeat("x<sup>2</sup>", 150_000),
-		"joiners":                  "<p>" + repeat("\u200d\u200c", 3_000_000) + repeat(sentence, 9),
-		"variation selectors":      "<p>" + repeat("x\ufe0f\U000e0101", 1_000_000) + repeat(sentence, 9),
-		"svg":                      repeat("<svg><title><b>", 100_000) + sentence,
-		"metadata":                 "<head>" + repeat("<meta property='og:title og:title og:title' content='"+repeat("x - ", 100)+"'>", 20_000) + "</head>" + repeat(sentence, 9),
-		"title":                    "<title>" + repeat("a - b | ", 1_000_000) + "</title>" + repeat(sentence, 9),
-		"JSON-LD":                  "<script type='application/ld+json'>" + repeat("[", 5_000_000) + "</script>" + repeat(sentence, 9),
-		"ids":                      repeat(sentence, 20) + numbered(100_000, func(i string) string { return "<p id=share-" + i + " class='share comment'>text, text" }),
-		"headings":                 "<title>a title of several words</title>" + repeat("<h1>other words of a heading</h1>", 100_000) + repeat(sentence, 20),
-		"list of one-letter links": "<ul>" + repeat("<li><a href=/>a</a>", 100_000) + "</ul>" + repeat(sentence, 20),
+		"nested div":                 repeat("<div>", 200_000) + sentence + repeat("</div>", 200_000),
+		"nested b":                   repeat("<b>", 200_000) + sentence,
+		"nested a":                   repeat("<a href=x>", 200_000) + sentence,
+		"nested span":                repeat("<span>", 200_000) + sentence,
+		"nested below the limit":     repeat("<div>", 500) + repeat(sentence, 500) + repeat("</div>", 500),
+		"nested and wide":            repeat(repeat("<div>", 400)+sentence+repeat("</div>", 400), 700),
+		"nested lists":               repeat("<ul><li>item", 20_000) + sentence,
+		"nested quotations":          repeat("<blockquote>", 200_000) + sentence,
+		"nested tables":              repeat("<table><tr><td>", 60_000) + sentence,
+		"nested tables, shallow":     repeat("<table><tr><td>x", 100) + sentence,
+		"lists in lists":             repeat(repeat("<ul><li>item", 100)+repeat("</ul>", 100), 1000) + sentence,
+		"attributes":                 "<p " + numbered(1_000_000, func(i string) string { return "a" + i + "=" + i + " " }) + ">" + repeat(sentence, 9),
+		"equal attributes":           "<p " + repeat("a=b ", 2_000_000) + ">" + repeat(sentence, 9),
+		"formatting left open":       numbered(400, func(i string) string { return "<b a=" + i + "></p><p>" }) + repeat("<p>x", 500_000),
+		"formatting, few kinds":      numbered(20, func(i string) string { return repeat("<b a="+i+"><i a="+i+">", 3) }) + repeat("<p>x", 20_000),
+		"formatting hidden ends":     numbered(400, func(i string) string { return "<b a=" + i + "><!--</b>--><p>" }) + repeat("<p>x", 100_000),
+		"formatting, at the limit":   numbered(99, func(i string) string { return "<b a=" + i + "><!--</b>--><p>" }) + repeat("<p>x", 3_300*scale),
+		"formatting, plain":          repeat("<b><i><u><s><tt><em><big><code><small><strike><strong><font><p>", 3) + repeat("<p>x", 27_000*scale),
+		"formatting, plain and long": repeat("<b><i><u><s><tt><em><big><code><small><strike><strong><font><p>", 3) + repeat("<p>x", 400_000) + sentence,
+		"misnested":                  repeat("<b><i><a href=x><p>text</b></i></a>", 50_000) + sentence,
+		"table rows":                 "<table><tr><th>a<th>b</tr>" + repeat("<tr><td>1<td>2</tr>", 100_000) + "</table>" + sentence,
+		"table columns":              "<table><tr>" + repeat("<td>1", 100_000) + "</tr><tr><td>x</table>" + sentence,
+		"table spans":                "<table><tr><th>a</th></tr>" + repeat("<tr><td colspan=100000000 rowspan=100000000>x</td></tr>", 20_000) + "</table>" + sentence,
+		"ragged table":               "<table><tr>" + repeat("<th>1", 10_000) + "</tr>" + repeat("<tr><td>1<td>2</tr>", 30_000) + "</table>" + sentence,
+		"table text":                 "<table>" + repeat("<p>foster", 100_000) + "</table>" + sentence,
+		"unclosed tags":              repeat("<p><li><td><option><dt>", 40_000) + sentence,
+		"comments":                   repeat("<!-- -->", 500_000) + sentence,
+		"open comment":               sentence + "<!--" + repeat("-", 10_000_000),
+		"open tag":                   repeat(sentence, 9) + "<a href=\"" + repeat("x", 10_000_000),
+		"less-than signs":            repeat("<", 20_000_000),
+		"entities":                   "<p>" + repeat("&amp;&lt;&#x41;&nbsp", 900_000),
+		"one text":                   "<p>" + repeat("many words, ", 1_700_000),
+		"one word":                   "<p>" + repeat("x", 20_000_000),
+		"stars":                      "<p>" + repeat("*_`[](<>", 1_000_000),
+		"backticks":                  "<pre>" + repeat("`", 5_000_000) + "</pre>" + sentence,
+		"backticks in code":          sentence + "<p><code>" + repeat("` `` ", 500_000) + "</code></p>",
+		"breaks":                     "<div>x" + repeat("<br>", 300_000) + "y</div>" + repeat(sentence, 20),
+		"breaks between words":       "<div>" + repeat("x<br>", 200_000) + "y</div>" + repeat(sentence, 20),
+		"breaks and blank spans":     "<p>" + repeat("<br><span> </span>", 100_000) + "</p>" + repeat(sentence, 20),
+		"siblings":                   "<div>" + repeat("<p>a</p>", 250_000) + "</div>",
+		"inline siblings":            "<div>" + repeat("<i>a</i> ", 150_000) + "</div>",
+		"blank inline siblings":      "<div>" + repeat("<i> </i> ", 100_000) + "</div>" + repeat(sentence, 9),
+		"sections":                   repeat("<div>"+sentence+"</div>", 150_000),
+		"links":                      repeat("<p><a href=/a>one link after another</a>", 150_000),
+		"images":                     repeat(sentence, 20) + repeat("<img src=a.png alt=b>", 300_000),
+		"noscripts":                  repeat(sentence, 20) + repeat("<img src=a.png><noscript><img src=b.png></noscript>", 50_000),
+		"definitions":                repeat(sentence, 20) + "<dl>" + repeat("<dt>term<dd>meaning", 100_000) + "</dl>",
+		"definition groups":          repeat(sentence, 20) + "<dl>" + repeat("<div><dt>term<dd>meaning</div>", 50_000) + "</dl>",
+		"formulas":                   repeat(sentence, 20) + repeat("<script type='math/tex'>x</script>", 100_000),
+		"code":                       repeat(sentence, 20) + repeat("<pre><code>x</code></pre>", 100_000),
+		"superscripts":               repeat(sentence, 20) + "<p>" + repeat("x<sup>2</sup>", 150_000),
+		"joiners":                    "<p>" + repeat("\u200d\u200c", 3_000_000) + repeat(sentence, 9),
+		"variation selectors":        "<p>" + repeat("x\ufe0f\U000e0101", 1_000_000) + repeat(sentence, 9),
+		"svg":                        repeat("<svg><title><b>", 100_000) + sentence,
+		"metadata":                   "<head>" + repeat("<meta property='og:title og:title og:title' content='"+repeat("x - ", 100)+"'>", 20_000) + "</head>" + repeat(sentence, 9),
+		"title":                      "<title>" + repeat("a - b | ", 1_000_000) + "</title>" + repeat(sentence, 9),
+		"JSON-LD":                    "<script type='application/ld+json'>" + repeat("[", 5_000_000) + "</script>" + repeat(sentence, 9),
+		"ids":                        repeat(sentence, 20) + numbered(100_000, func(i string) string { return "<p id=share-" + i + " class='share comment'>text, text" }),
+		"headings":                   "<title>a title of several words</title>" + repeat("<h1>other words of a heading</h1>", 100_000) + repeat(sentence, 20),
+		"list of one-letter links":   "<ul>" + repeat("<li><a href=/>a</a>", 100_000) + "</ul>" + repeat(sentence, 20),
 	}
 }
 
@@ -169,7 +170,29 @@ func check(t *testing.T, a Article, err error) {
 func TestContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := FromHTML(ctx, []byte(strings.Repeat(sentence, 9)), nil); !errors.Is(err, context.Canceled) {
+	_, err := FromHTML(ctx, []byte(strings.Repeat(sentence, 9)), nil)
+	if _, coded := errors.AsType[*fault.Error](err); coded || !errors.Is(err, context.Canceled) {
 		t.Errorf("err = %v", err)
+	}
+}
+
+// The tree of a page is not much larger than its source says, whatever was left
+// open.
+func TestTreesAreBounded(t *testing.T) {
+	for name, page := range hostile() {
+		if !strings.HasPrefix(name, "formatting") {
+			continue
+		}
+		doc, err := parse([]byte(page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes := 0
+		for range doc.Descendants() {
+			nodes++
+		}
+		if limit := maxClones + 2*strings.Count(page, "<"); nodes > limit {
+			t.Errorf("%s: %d nodes, more than %d", name, nodes, limit)
+		}
 	}
 }

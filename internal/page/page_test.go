@@ -196,6 +196,7 @@ func TestVisible(t *testing.T) {
 		{"plain, ünïcödé – “quotes” … 漢字 \t\n", "plain, ünïcödé – “quotes” … 漢字 \t\n"},
 		{"a\u200bb\u2060c\ufeffd\u00ade\u180ef\u034fg", "abcdefg"},
 		{"a\x00b\x07c\x1bd\x7fe\u0085f", "abcdef"},
+		{"a\x7fb", "ab"},
 		{"tag\U000E0001\U000E0069\U000E006E\U000E007F", "tag"},
 		{"می\u200cخواهم", "می\u200cخواهم"},
 		{"क्\u200dष", "क्\u200dष"},
