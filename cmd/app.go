@@ -7,6 +7,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
 	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
+	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
@@ -57,6 +58,13 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 	if a.log.Path != logfile.Off {
 		state = append(state, a.log.Path, a.log.Path+".1")
 	}
+	kept, err := registry.LoadSettings[journal.Settings](lookup)
+	if err != nil {
+		return a, err
+	}
+	if dir := kept.Path(lookup); dir != "" {
+		state = append(state, dir)
+	}
 	a.roots, a.skipped, err = roots.New(roots.Config{Allowed: a.dirs, Home: a.homeAbs, Project: a.projectAbs, Denied: a.deniedRules, State: state})
 	for _, s := range a.skipped {
 		code, message := fault.Of(s)
@@ -74,7 +82,7 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 		return a, err
 	}
 	a.env = &registry.Env{
-		Log: a.log.Logger, HTTP: web, Now: time.Now, Lookup: lookup,
+		Log: a.log.Logger, HTTP: web, Guard: a.roots, Now: time.Now, Lookup: lookup,
 		Server: registry.Server{Version: version, Started: time.Now(), AllowedPaths: a.roots.Dirs(),
 			DeniedPaths: a.roots.DeniedRules(), LogFile: a.log.Path, Configuration: configuration},
 	}
@@ -93,12 +101,12 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 // chain is what every call passes, outermost first.
 func chain(log *slog.Logger, notice any, maxPayload int64, r *roots.Roots) registry.Middleware {
 	return registry.Chain(
-		middleware.Errors(log),              // the one place where an error becomes an object
-		middleware.Log(log),                 // sees every outcome below with its raw cause
-		middleware.Notice(notice),           // only successes reach it; once, atomically
-		middleware.PayloadLimit(maxPayload), // cheapest refusal first
-		middleware.Decode(),                 // raw arguments → *In; below it calls are typed
-		middleware.PathGuard(r.Resolve),     // needs *In; next to the op, so nothing edits paths after it
+		middleware.Errors(log),                          // the one place where an error becomes an object
+		middleware.Log(log),                             // sees every outcome below with its raw cause
+		middleware.Notice(notice),                       // only successes reach it; once, atomically
+		middleware.PayloadLimit(maxPayload),             // cheapest refusal first
+		middleware.Decode(),                             // raw arguments → *In; below it calls are typed
+		middleware.PathGuard(r.Resolve, r.ResolveBelow), // needs *In; next to the op, so nothing edits paths after it
 	)
 }
 

@@ -262,7 +262,7 @@ func TestPathGuard(t *testing.T) {
 	reached := false
 	c := newCall(`{}`)
 	c.Input = &in
-	_, err := middleware.PathGuard(resolve)(func(context.Context, *registry.Call) (registry.Answer, error) {
+	_, err := middleware.PathGuard(resolve, nil)(func(context.Context, *registry.Call) (registry.Answer, error) {
 		reached = true
 		return registry.Answer{}, nil
 	})(t.Context(), c)
@@ -280,5 +280,26 @@ func TestPathGuard(t *testing.T) {
 	}
 	if at, err := in.More[3].Place(); err != nil || at.Abs != "/abs/q" {
 		t.Errorf("one bad path took others along: %v, %v", at, err)
+	}
+}
+
+func TestPathGuardOfRootedTools(t *testing.T) {
+	rule := func(name string) func(string) (place.Place, error) {
+		return func(p string) (place.Place, error) { return place.Place{Abs: name + p}, nil }
+	}
+	for _, rooted := range []bool{false, true} {
+		var in params
+		if err := json.Unmarshal([]byte(`{"path":"p"}`), &in); err != nil {
+			t.Fatal(err)
+		}
+		c := newCall(`{}`)
+		c.Input, c.Tool.Rooted = &in, rooted
+		_, err := middleware.PathGuard(rule("/any/"), rule("/below/"))(func(context.Context, *registry.Call) (registry.Answer, error) {
+			return registry.Answer{}, nil
+		})(t.Context(), c)
+		want := map[bool]string{false: "/any/p", true: "/below/p"}[rooted]
+		if at, perr := in.Path.Place(); err != nil || perr != nil || at.Abs != want {
+			t.Errorf("rooted %v: %s, %v, %v; want %s", rooted, at.Abs, err, perr, want)
+		}
 	}
 }

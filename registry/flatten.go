@@ -46,7 +46,7 @@ func (op *Op) Published() *jsonschema.Schema {
 	p := publish(op.Params)
 	if op.Lean {
 		p.Properties.Set(viewName, &jsonschema.Schema{Type: "string", Enum: []any{"full", "lean"},
-			Description: "lean: plain text, few tokens."})
+			Description: "lean: plain text."})
 	}
 	return p
 }
@@ -73,7 +73,8 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 	}
 	for _, key := range order {
 		first := *uses[key][0].schema
-		first.Minimum, first.Maximum = "", "" // some APIs refuse them; the decoder's errors name the range
+		first.Minimum, first.Maximum = "", "" // some APIs refuse bounds; the decoder's errors name them
+		first.MinItems, first.MaxItems, first.MinLength = nil, nil, nil
 		var takers []*Op
 		described := map[string][]string{} // description → ops
 		var texts []string
@@ -106,7 +107,7 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 		var parts []string
 		for _, text := range texts {
 			if len(described[text]) < len(ops) {
-				text = strings.TrimSpace("(" + strings.Join(described[text], ", ") + ") " + text)
+				text = strings.TrimSpace("(" + among(described[text], ops) + ") " + text)
 			}
 			parts = append(parts, text)
 		}
@@ -119,8 +120,7 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 	return nil
 }
 
-// loosen makes s accept what o does as well: the enums of both, and a bound of
-// length only where it is the same.
+// loosen makes s accept what o does as well: the enums of both.
 func loosen(s, o *jsonschema.Schema) {
 	if len(s.Enum) == 0 || len(o.Enum) == 0 {
 		s.Enum = nil
@@ -130,11 +130,21 @@ func loosen(s, o *jsonschema.Schema) {
 			s.Enum = append(slices.Clip(s.Enum), e)
 		}
 	}
-	for _, bound := range []struct{ s, o **uint64 }{{&s.MinItems, &o.MinItems}, {&s.MaxItems, &o.MaxItems}, {&s.MinLength, &o.MinLength}} {
-		if *bound.s != nil && (*bound.o == nil || **bound.s != **bound.o) {
-			*bound.s = nil
+}
+
+// among names some of ops, or where that is shorter the others.
+func among(names []string, ops []*Op) string {
+	var others []string
+	for _, op := range ops {
+		if !slices.Contains(names, op.Name) {
+			others = append(others, op.Name)
 		}
 	}
+	these, those := strings.Join(names, ", "), "not "+strings.Join(others, ", ")
+	if len(those) < len(these) {
+		return those
+	}
+	return these
 }
 
 // inner returns the object schema of s or of its array items, or nil.

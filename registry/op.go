@@ -20,6 +20,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // An Effect says what an op may do to its surroundings. The zero Effect is
@@ -69,6 +70,7 @@ type Env struct {
 	Log    *slog.Logger
 	HTTP   *http.Client // keeps to CONDUIT_URL_GUARD and the other settings of URLs
 	Now    func() time.Time
+	Guard  place.Guard                     // for paths that are no parameters: names in a patch, what an undo restores
 	Lookup func(key string) (string, bool) // os.LookupEnv, or a map in tests
 	Server Server
 

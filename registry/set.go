@@ -23,6 +23,7 @@ type Tool struct {
 	Echo          bool // error objects repeat the discriminator as action_performed
 	Notices       bool // results may carry the first-use notice
 	Structured    bool // results go into structuredContent whatever CONDUIT_STRUCTURED_CONTENT says
+	Rooted        bool // its paths are relative to the project root and stay below it
 	Errors        fault.Dialect
 }
 

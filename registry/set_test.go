@@ -214,7 +214,7 @@ func TestInputSchema(t *testing.T) {
 		`"mode":{"type":"string","enum":["new","over","add"],"description":"(mkdir) How. (put) How. Default over."},` +
 		`"all":{"type":"boolean","description":"(mkdir) Parents too."},` +
 		`"plain":{"type":"boolean","description":"(put)"}},` +
-		`"additionalProperties":false,"type":"object","required":["path"]},"type":"array","minItems":1,"description":"Work."},` +
+		`"additionalProperties":false,"type":"object","required":["path"]},"type":"array","description":"Work."},` +
 		`"only":{"type":"integer","description":"(put) Only put."},` +
 		`"nothing":{"properties":{},"additionalProperties":false,"type":"object","description":"(put) Empty."}},` +
 		`"additionalProperties":false,"type":"object","required":["action","entries"]}`

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type Job struct {
 	Content string
 	Mode    Mode
 	IfMatch string
+	Keep    Keeper // where not nil, keeps what is replaced
 
 	Report
 	Sum []byte // SHA-256 of the file; nil after Append
@@ -51,6 +53,9 @@ func (w *Writer) Run(ctx context.Context, jobs []*Job, done func()) error {
 			files = append(files, []*queued{q})
 		}
 	}
+	if err := w.keepFirst(ctx, files); err != nil {
+		return err
+	}
 	var next atomic.Int64
 	var g crew.Group
 	for range min(runners, len(files)) {
@@ -80,6 +85,50 @@ func (w *Writer) Run(ctx context.Context, jobs []*Job, done func()) error {
 		}
 	}
 	return err
+}
+
+// keptAtATime is how many files one goroutine keeps in a row.
+const keptAtATime = 64
+
+// keepFirst keeps what jobs will replace before any is carried out, so that it
+// becomes durable at once and not file by file.
+func (w *Writer) keepFirst(ctx context.Context, files [][]*queued) error {
+	var kept []*queued
+	for _, jobs := range files {
+		if q := jobs[0]; q.Keep != nil && q.Mode == Overwrite && q.Place.Name != "." {
+			kept = append(kept, q)
+		}
+	}
+	if len(kept) == 1 {
+		return nil
+	}
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var g crew.Group
+	for len(kept) > 0 {
+		n := 1
+		for n < min(len(kept), keptAtATime) && kept[n].parent == kept[0].parent {
+			n++
+		}
+		some := kept[:n]
+		kept = kept[n:]
+		slots <- struct{}{}
+		g.Go(func() error {
+			defer func() { <-slots }()
+			d, err := w.open(some[0].Place.Parent())
+			if err != nil {
+				return nil // the job will say so, or make it
+			}
+			defer d.Close()
+			for _, q := range some {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				d.Keep(ctx, q.Keep, base(q.Place), Replaced)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // A queued job knows the directory it shares with others.
@@ -149,10 +198,10 @@ func (w *Writer) do(ctx context.Context, q *queued) error {
 		return missing(q.IfMatch, q.Place, err)
 	}
 	if q.Mode == Append {
-		q.Report, err = d.Append(ctx, base(q.Place), q.IfMatch, q.Content)
+		q.Report, err = d.Append(ctx, base(q.Place), Options{IfMatch: q.IfMatch, Keep: q.Keep}, q.Content)
 		return err
 	}
-	q.Report, err = d.Write(ctx, base(q.Place), Options{Mode: q.Mode, IfMatch: q.IfMatch}, func(f *os.File) error {
+	q.Report, err = d.Write(ctx, base(q.Place), Options{Mode: q.Mode, IfMatch: q.IfMatch, Keep: q.Keep, Sum: &q.Sum}, func(f *os.File) error {
 		q.Sum, err = writeAndSum(ctx, f, q.Content)
 		return err
 	})

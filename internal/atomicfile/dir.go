@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -19,6 +21,9 @@ type Dir struct {
 	root  *os.Root
 	file  *os.File
 	dirty atomic.Bool // a name in it has changed
+
+	made    []made // what Open made to have it
+	telling sync.Once
 }
 
 // Open opens the directory p. Where create is set, missing directories are
@@ -67,8 +72,12 @@ func (w *Writer) make(p place.Place) (*Dir, error) {
 		return nil, err
 	}
 	err = up.root.Mkdir(filepath.Base(p.Name), 0o777)
+	list := up.made
 	if err == nil {
 		up.dirty.Store(true)
+		if fi, err := up.root.Lstat(filepath.Base(p.Name)); err == nil {
+			list = append(list, made{p.Abs, fileinfo.From(fi)})
+		}
 	}
 	if cerr := up.Close(); cerr != nil {
 		return nil, cerr
@@ -76,7 +85,11 @@ func (w *Writer) make(p place.Place) (*Dir, error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, Failed(p, err)
 	}
-	return w.open(p)
+	d, err := w.open(p)
+	if err == nil {
+		d.made = list
+	}
+	return d, err
 }
 
 // Close makes the names written in d durable and closes it.

@@ -34,6 +34,15 @@ func (d *Dir) keep(f *os.File, name string, old *fileinfo.Info) bool {
 	return same
 }
 
+// CopyOwner gives to the owner, access list and extended attributes of from, as
+// far as the system allows.
+func CopyOwner(to, from *os.File) {
+	if i, err := fileinfo.OfFile(from); err == nil && to.Chown(int(i.UID), int(i.GID)) != nil {
+		to.Chown(-1, int(i.GID))
+	}
+	keepAttributes(to, from)
+}
+
 // keepAttributes copies the extended attributes of the open file from to f.
 func keepAttributes(f, from *os.File) {
 	// One inherited from the directory would otherwise stay.

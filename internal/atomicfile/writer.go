@@ -49,6 +49,8 @@ type Options struct {
 	Mode    Mode
 	IfMatch string      // where not empty, the etag the file must have: ERR_PRECONDITION_FAILED
 	Like    fs.FileInfo // where not nil, what to take permissions and modification time from
+	Keep    Keeper      // where not nil, keeps what is replaced
+	Sum     *[]byte     // where not nil, fill leaves the SHA-256 of what it wrote here, for Keep
 }
 
 // A Report says what writing a file came to.
@@ -124,7 +126,14 @@ func (d *Dir) Write(ctx context.Context, name string, o Options, fill func(*os.F
 	if err := ctx.Err(); err != nil {
 		return Report{}, err
 	}
+	cancel, err := d.hold(ctx, name, temp, o)
+	if err != nil {
+		return Report{}, Failed(p, err)
+	}
 	err = d.w.rename(d, temp, d, name, o.Mode != Create)
+	if err != nil {
+		cancel()
+	}
 	switch {
 	case err == nil:
 		renamed = true
@@ -139,7 +148,7 @@ func (d *Dir) Write(ctx context.Context, name string, o Options, fill func(*os.F
 		return Report{}, Failed(p, err)
 	}
 	defer from.Close()
-	return d.overwrite(name, o, func(f *os.File) error {
+	return d.overwrite(ctx, name, o, func(f *os.File) error {
 		_, err := io.Copy(f, from)
 		return err
 	})
@@ -195,16 +204,21 @@ func (d *Dir) inPlace(ctx context.Context, name string, o Options, fill func(*os
 	if err := d.match(ctx, name, o.IfMatch); err != nil {
 		return Report{}, err
 	}
-	return d.overwrite(name, o, fill)
+	return d.overwrite(ctx, name, o, fill)
 }
 
-func (d *Dir) overwrite(name string, o Options, fill func(*os.File) error) (Report, error) {
+func (d *Dir) overwrite(ctx context.Context, name string, o Options, fill func(*os.File) error) (Report, error) {
 	p := d.Child(name)
 	f, _, err := p.OpenFile(os.O_RDWR, 0)
 	if err != nil {
 		return Report{}, Failed(p, err)
 	}
 	defer f.Close()
+	after, err := d.holdOpen(ctx, name, f, Rewritten, o)
+	if err != nil {
+		return Report{}, Failed(p, err)
+	}
+	defer after()
 	err = fill(f)
 	if err == nil {
 		var size int64
@@ -225,15 +239,16 @@ func (d *Dir) overwrite(name string, o Options, fill func(*os.File) error) (Repo
 }
 
 // Append adds content to the end of the file called name in one write and cuts
-// it back where that fails. A missing file is created.
-func (d *Dir) Append(ctx context.Context, name, ifMatch, content string) (Report, error) {
+// it back where that fails. A missing file is created. Of o, IfMatch and Keep
+// count.
+func (d *Dir) Append(ctx context.Context, name string, o Options, content string) (Report, error) {
 	const attempts = 3 // against one that keeps appearing and vanishing
 	for n := 1; ; n++ {
-		r, err := d.extend(ctx, name, ifMatch, content)
+		r, err := d.extend(ctx, name, o, content)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return r, err
 		}
-		r, err = d.Write(ctx, name, Options{Mode: Create, IfMatch: ifMatch}, func(f *os.File) error {
+		r, err = d.Write(ctx, name, Options{Mode: Create, IfMatch: o.IfMatch, Keep: o.Keep}, func(f *os.File) error {
 			_, err := f.WriteString(content)
 			return err
 		})
@@ -244,7 +259,7 @@ func (d *Dir) Append(ctx context.Context, name, ifMatch, content string) (Report
 }
 
 // extend is Append for a file that exists.
-func (d *Dir) extend(ctx context.Context, name, ifMatch, content string) (Report, error) {
+func (d *Dir) extend(ctx context.Context, name string, o Options, content string) (Report, error) {
 	p := d.Child(name)
 	unlock := d.w.lock(p.Abs)
 	defer unlock()
@@ -253,9 +268,14 @@ func (d *Dir) extend(ctx context.Context, name, ifMatch, content string) (Report
 		return Report{}, err
 	}
 	defer f.Close()
-	if err := d.match(ctx, name, ifMatch); err != nil {
+	if err := d.match(ctx, name, o.IfMatch); err != nil {
 		return Report{}, err
 	}
+	after, err := d.holdOpen(ctx, name, f, Extended, o)
+	if err != nil {
+		return Report{}, Failed(p, err)
+	}
+	defer after()
 	n, err := f.WriteString(content)
 	if err == nil {
 		err = f.Sync()

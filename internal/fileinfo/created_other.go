@@ -8,3 +8,5 @@ import (
 )
 
 func created(fi fs.FileInfo) time.Time { return fi.ModTime() }
+
+func accessed(fi fs.FileInfo) time.Time { return fi.ModTime() }

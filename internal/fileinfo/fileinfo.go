@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
@@ -18,6 +20,8 @@ type Info struct {
 	Size     int64
 	Modified time.Time
 	Created  time.Time // change time where the file system keeps no birth time
+	Accessed time.Time
+	Changed  time.Time // last change of content or attributes
 	ID       ID
 	Links    uint64 // names the file has
 	UID, GID uint32
@@ -54,6 +58,23 @@ func Bits(mode fs.FileMode) uint32 {
 		}
 	}
 	return bits
+}
+
+// ParseMode reads permissions as Unix numbers them: three octal digits, or four
+// with setuid, setgid and sticky bits in the first. Anything else is
+// ERR_INVALID_PARAMETER.
+func ParseMode(octal string) (fs.FileMode, error) {
+	bits, err := strconv.ParseUint(octal, 8, 32)
+	if err != nil || len(octal) < 3 || len(octal) > 4 {
+		return 0, fault.New(fault.InvalidParameter, "mode is %.20q; give three or four octal digits, such as \"644\" or \"0755\"", octal)
+	}
+	mode := fs.FileMode(bits & 0o777)
+	for bit, flag := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if bits&bit != 0 {
+			mode |= flag
+		}
+	}
+	return mode, nil
 }
 
 // String is the permissions in the form "rwxr-xr-x".

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
@@ -28,6 +29,23 @@ func TestPermissions(t *testing.T) {
 		i := fileinfo.Info{Mode: c.mode}
 		if i.Octal() != c.octal || i.String() != c.letter {
 			t.Errorf("%v: %s %s, want %s %s", c.mode, i.Octal(), i, c.octal, c.letter)
+		}
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for octal, want := range map[string]fs.FileMode{
+		"644": 0o644, "0755": 0o755, "000": 0, "4755": 0o755 | fs.ModeSetuid, "2750": 0o750 | fs.ModeSetgid, "1777": 0o777 | fs.ModeSticky,
+	} {
+		if got, err := fileinfo.ParseMode(octal); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", octal, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "7", "77", "00644", "648", "-644", "+644", "0o644", "rwx", "6 4"} {
+		if got, err := fileinfo.ParseMode(bad); err == nil {
+			t.Errorf("%q is taken for %v", bad, got)
+		} else if code, _ := fault.Of(err); code != fault.InvalidParameter {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
@@ -72,8 +90,15 @@ func TestOfDoesNotFollowLinks(t *testing.T) {
 	if f.Size != 5 || f.Type() != "file" || !f.Modified.Equal(past) || f.Links != 2 || f.Mode.Perm() != 0o640 {
 		t.Errorf("f is %+v", f)
 	}
-	if f.Created.Before(before) {
-		t.Errorf("created %v, before the test began", f.Created)
+	if f.Created.Before(before) || f.Changed.Before(before) || !f.Accessed.Equal(past) {
+		t.Errorf("created %v, changed %v, accessed %v; the test began at %v", f.Created, f.Changed, f.Accessed, before)
+	}
+	fi, err := os.Lstat(filepath.Join(dir, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from := fileinfo.From(fi); !from.Changed.Equal(f.Changed) || !from.Accessed.Equal(past) {
+		t.Errorf("from package os: changed %v, accessed %v", from.Changed, from.Accessed)
 	}
 	if g := of("g"); g.ID != f.ID {
 		t.Errorf("two names of one file have the IDs %v and %v", f.ID, g.ID)

@@ -19,5 +19,5 @@ func At(root *os.Root, _ *os.File, name, _ string) (Info, error) {
 
 // From converts what package os tells.
 func From(fi fs.FileInfo) Info {
-	return Info{Mode: fi.Mode(), Size: fi.Size(), Modified: fi.ModTime(), Created: created(fi), Links: 1}
+	return Info{Mode: fi.Mode(), Size: fi.Size(), Modified: fi.ModTime(), Created: created(fi), Accessed: accessed(fi), Changed: fi.ModTime(), Links: 1}
 }

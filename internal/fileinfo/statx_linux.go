@@ -33,6 +33,8 @@ func fromStatx(x *unix.Statx_t) Info {
 		Size:     int64(x.Size),
 		Modified: time.Unix(x.Mtime.Sec, int64(x.Mtime.Nsec)),
 		Created:  time.Unix(x.Ctime.Sec, int64(x.Ctime.Nsec)),
+		Accessed: time.Unix(x.Atime.Sec, int64(x.Atime.Nsec)),
+		Changed:  time.Unix(x.Ctime.Sec, int64(x.Ctime.Nsec)),
 		ID:       ID{unix.Mkdev(x.Dev_major, x.Dev_minor), x.Ino},
 		Links:    uint64(x.Nlink),
 		UID:      x.Uid,
@@ -74,9 +76,10 @@ func fileMode(m uint32) fs.FileMode {
 
 // From converts what package os tells; it knows no birth time.
 func From(fi fs.FileInfo) Info {
-	i := Info{Mode: fi.Mode(), Size: fi.Size(), Modified: fi.ModTime(), Created: fi.ModTime(), Links: 1}
+	i := Info{Mode: fi.Mode(), Size: fi.Size(), Modified: fi.ModTime(), Created: fi.ModTime(), Accessed: fi.ModTime(), Changed: fi.ModTime(), Links: 1}
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		i.Created = time.Unix(st.Ctim.Unix())
+		i.Accessed, i.Changed = time.Unix(st.Atim.Unix()), i.Created
 		i.ID = ID{uint64(st.Dev), st.Ino}
 		i.Links, i.UID, i.GID = uint64(st.Nlink), st.Uid, st.Gid
 	}

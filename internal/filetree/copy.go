@@ -29,7 +29,9 @@ import (
 type Options struct {
 	Create   bool             // ERR_FS_ALREADY_EXISTS where something is at the destination
 	Into     bool             // the destination was written as a directory, with a slash at its end
+	Onto     bool             // the destination is the name of the result: a directory there is merged with or in the way
 	Progress func(done int64) // called with the number of files done; may be nil
+	Keep     Keeper           // where not nil, keeps what is replaced
 }
 
 // A Report says what copying or moving came to.
@@ -53,7 +55,7 @@ func Copy(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 	if err != nil {
 		return Report{}, err
 	}
-	to, there, err := destination(src, fi, dst, o.Into)
+	to, there, err := destination(src, fi, dst, o)
 	if err != nil {
 		return Report{}, err
 	}
@@ -65,14 +67,14 @@ func Copy(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 
 // destination returns where src goes, with what is there: dst, or the name of
 // src in dst where that is a directory or, for a file, was written as one.
-func destination(src place.Place, fi fs.FileInfo, dst place.Place, into bool) (place.Place, fs.FileInfo, error) {
+func destination(src place.Place, fi fs.FileInfo, dst place.Place, o Options) (place.Place, fs.FileInfo, error) {
 	there, err := stat(dst)
 	switch {
 	case err != nil:
 		return dst, nil, err
-	case there != nil && into && !there.IsDir():
+	case there != nil && o.Into && !there.IsDir():
 		return dst, nil, fault.New(fault.FSIsFile, "%s is a file, and the destination ends in a slash as a directory does; leave the slash out to replace it", dst.Abs)
-	case there != nil && there.IsDir(), there == nil && into && !fi.IsDir():
+	case there != nil && there.IsDir() && !o.Onto, there == nil && o.Into && !fi.IsDir():
 		if dst, err = dst.Guard.Resolve(filepath.Join(dst.Abs, filepath.Base(src.Asked))); err != nil {
 			return dst, nil, err
 		}
@@ -198,7 +200,7 @@ func (c *copier) top(ctx context.Context, src place.Place, fi fs.FileInfo, to pl
 		if err != nil {
 			return src.Explain(err)
 		}
-		return c.symlink(text, out, name)
+		return c.symlink(ctx, text, out, name)
 	}
 	return c.file(ctx, src.Abs, src.OpenFileOnly, out, name)
 }
@@ -230,10 +232,15 @@ type sink struct {
 func (c *copier) fresh(ctx context.Context, l level, parent *atomicfile.Dir, name string) error {
 	temp := atomicfile.TempName()
 	err := c.mkdir(ctx, l, parent.Root(), temp)
+	cancel := func() {}
+	if err == nil && c.o.Keep != nil {
+		cancel, err = leaveTree(ctx, c.o.Keep, parent, temp, name)
+	}
 	if err == nil {
 		if err = atomicfile.Rename(parent, temp, parent, name, false); err == nil {
 			return nil
 		}
+		cancel()
 		if errors.Is(err, fs.ErrExist) {
 			err = fault.New(fault.FSAlreadyExists, "%s was created by someone else meanwhile; look at it and try again", l.dst.Abs)
 		} else {
@@ -397,7 +404,7 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 		return err
 	}
 	if c.exact {
-		return c.symlink(text, out, name)
+		return c.symlink(ctx, text, out, name)
 	}
 	at := l.src.Place()
 	target, err := at.Guard.Resolve(filepath.Join(at.Abs, name))
@@ -411,7 +418,7 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 				return err
 			}
 		}
-		return c.symlink(text, out, name)
+		return c.symlink(ctx, text, out, name)
 	}
 	fi, err := stat(target)
 	switch {
@@ -461,7 +468,7 @@ func staysIn(text, dir, top string) bool {
 }
 
 // symlink makes a symbolic link called name in out.
-func (c *copier) symlink(text string, out sink, name string) error {
+func (c *copier) symlink(ctx context.Context, text string, out sink, name string) error {
 	c.count()
 	if out.dir == nil {
 		return out.root.Symlink(text, name)
@@ -469,17 +476,25 @@ func (c *copier) symlink(text string, out sink, name string) error {
 	if there, err := out.root.Lstat(name); err == nil && there.IsDir() {
 		return fault.New(fault.FSIsDirectory, "%s is a directory, so the link of that name cannot be put there", out.dir.Child(name).Abs)
 	}
+	return Symlink(ctx, out.dir, text, name, c.o)
+}
+
+// Symlink makes a symbolic link called name in d, in place of a file or link
+// that is there unless o says Create.
+func Symlink(ctx context.Context, d *atomicfile.Dir, text, name string, o Options) error {
 	temp := atomicfile.TempName()
-	err := out.root.Symlink(text, temp)
+	err := d.Root().Symlink(text, temp)
 	if err == nil {
-		if err = atomicfile.Rename(out.dir, temp, out.dir, name, !c.o.Create); err != nil {
-			out.root.Remove(temp)
+		cancel := leaveLink(ctx, o.Keep, d, temp, name)
+		if err = atomicfile.Rename(d, temp, d, name, !o.Create); err != nil {
+			cancel()
+			d.Root().Remove(temp)
 		}
 	}
-	if c.o.Create && errors.Is(err, fs.ErrExist) {
-		return exists(out.dir.Child(name))
+	if o.Create && errors.Is(err, fs.ErrExist) {
+		return exists(d.Child(name))
 	}
-	return atomicfile.Failed(out.dir.Child(name), err)
+	return atomicfile.Failed(d.Child(name), err)
 }
 
 // file copies the regular file from, which open opens, to name in out.
@@ -507,7 +522,7 @@ func (c *copier) file(ctx context.Context, from string, open func() (*os.File, f
 			mode = atomicfile.Create
 		}
 		var r atomicfile.Report
-		if r, err = out.dir.Write(ctx, name, atomicfile.Options{Mode: mode, Like: fi}, fill); r.InPlace {
+		if r, err = out.dir.Write(ctx, name, atomicfile.Options{Mode: mode, Like: fi, Keep: c.o.Keep}, fill); r.InPlace {
 			c.inPlace.Store(true)
 		}
 		if r.Parted {

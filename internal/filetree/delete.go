@@ -17,8 +17,8 @@ import (
 // files and directories that were. A directory that is not empty is removed only
 // where recursive is set; links in it are removed and not followed. progress,
 // which may be nil, is told of what was removed so far and of how much it is in
-// all.
-func Delete(ctx context.Context, p place.Place, recursive bool, progress func(done, total int64)) (int64, error) {
+// all. Where keep is not nil, it keeps what is removed.
+func Delete(ctx context.Context, p place.Place, recursive bool, keep Keeper, progress func(done, total int64)) (int64, error) {
 	fi, err := p.Stat()
 	if err != nil {
 		return 0, err
@@ -29,14 +29,21 @@ func Delete(ctx context.Context, p place.Place, recursive bool, progress func(do
 	r := remover{}
 	switch {
 	case fi.IsDir() && !recursive:
+		cancel := func() {}
+		if empty(p) { // else there is nothing to keep, since it will stay
+			cancel = hold(ctx, keep, p)
+		}
 		err := p.Root.Remove(p.Name)
+		if err == nil {
+			return 1, nil
+		}
+		cancel()
 		if errors.Is(err, fs.ErrExist) { // not empty
-			return 0, fault.New(fault.FSDeleteFailed, "%s is a directory that is not empty; set recursive to true to delete it with all that is in it", p.Abs)
+			err = fault.New(fault.FSDeleteFailed, "%s is a directory that is not empty; set recursive to true to delete it with all that is in it", p.Abs)
+		} else {
+			err = undeleted(p.Abs, err)
 		}
-		if err != nil {
-			return 0, undeleted(p.Abs, err)
-		}
-		return 1, nil
+		return 0, err
 	case fi.IsDir():
 		total, err := survey(ctx, p, "")
 		if err != nil {
@@ -46,7 +53,12 @@ func Delete(ctx context.Context, p place.Place, recursive bool, progress func(do
 			r.progress = func(done int64) { progress(done, total) }
 		}
 	}
-	return r.remove(ctx, p.Root, p.Name, p.Abs)
+	cancel := hold(ctx, keep, p)
+	n, err := r.remove(ctx, p.Root, p.Name, p.Abs)
+	if n == 0 {
+		cancel()
+	}
+	return n, err
 }
 
 // A remover is one run of Delete.

@@ -34,7 +34,7 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 	if src.Guard.HoldsRoot(src.Abs) {
 		return r, holdsRoot(src)
 	}
-	to, there, err := destination(src, fi, dst, o.Into)
+	to, there, err := destination(src, fi, dst, o)
 	if err != nil {
 		return r, err
 	}
@@ -60,7 +60,15 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 		}
 	case twin && fileinfo.From(fi).Links > 1:
 		// To rename one of two hard links to the other does nothing on Unix.
-		return Report{Into: to.Abs}, src.Explain(src.Root.Remove(src.Name))
+		cancel := hold(ctx, o.Keep, src)
+		if err := src.Root.Remove(src.Name); err != nil {
+			cancel()
+			return Report{Into: to.Abs}, src.Explain(err)
+		}
+		return Report{Into: to.Abs}, nil
+	}
+	if o.Keep != nil && there != nil && !twin {
+		keepAt(ctx, o.Keep, to)
 	}
 	if r, err = rename(w, src, to, o); !errors.Is(err, syscall.EXDEV) {
 		return r, err
@@ -70,7 +78,16 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 	if r, err = c.run(ctx, src, fi, to, there); err != nil {
 		return r, err
 	}
-	if _, err := (&remover{}).remove(context.WithoutCancel(ctx), src.Root, src.Name, src.Abs); err != nil {
+	cancel := func() {}
+	if o.Keep != nil {
+		if fi, err := to.Stat(); err == nil {
+			cancel = o.Keep.Move(src.Abs, to.Abs, fileinfo.From(fi))
+		}
+	}
+	if n, err := (&remover{}).remove(context.WithoutCancel(ctx), src.Root, src.Name, src.Abs); err != nil {
+		if n == 0 {
+			cancel()
+		}
 		return r, fault.New(fault.FSDeleteFailed, "%s was copied to %s, but could not be removed: %w", src.Abs, to.Abs, err)
 	}
 	return r, nil
@@ -92,7 +109,17 @@ func rename(w *atomicfile.Writer, src, to place.Place, o Options) (r Report, err
 			err = cerr
 		}
 	}()
+	cancel := func() {}
+	if o.Keep != nil {
+		in.Tell(o.Keep)
+		if fi, err := from.Root().Lstat(filepath.Base(src.Name)); err == nil {
+			cancel = o.Keep.Move(src.Abs, to.Abs, fileinfo.From(fi))
+		}
+	}
 	err = atomicfile.Rename(from, filepath.Base(src.Name), in, filepath.Base(to.Name), !o.Create)
+	if err != nil {
+		cancel()
+	}
 	switch {
 	case err == nil:
 		return Report{Into: to.Abs}, nil

@@ -208,6 +208,9 @@ func annotations(ops []*registry.Op) *mcp.ToolAnnotations {
 		destructive = destructive || op.Effect == registry.Destructive
 		open = open || op.OpenWorld
 	}
-	a.DestructiveHint, a.OpenWorldHint = &destructive, &open
+	a.OpenWorldHint = &open
+	if !a.ReadOnlyHint { // where it means nothing
+		a.DestructiveHint = &destructive
+	}
 	return a
 }

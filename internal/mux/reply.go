@@ -322,6 +322,8 @@ func (r *response) tooLarge(size int64) error {
 	switch {
 	case takes("offset"):
 		how = "read it in parts with offset and length, or start_line and end_line"
+	case takes("start_line"):
+		how = "read it in parts with start_line and end_line"
 	case takes("max_results"):
 		how = "page with max_results and cursor"
 	case takes("context_lines"):

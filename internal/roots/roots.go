@@ -38,6 +38,12 @@ type Roots struct {
 	home    string
 	project string
 	rules   rules
+
+	outer *Roots // of those that below has, the ones they were made from
+	below struct {
+		sync.Mutex
+		*Roots // whose one directory is the project root; made on first use
+	}
 }
 
 // A dir is one allowed directory.
@@ -128,7 +134,7 @@ func (r *Roots) HoldsRoot(abs string) bool {
 			return true
 		}
 	}
-	return false
+	return r.outer != nil && r.outer.HoldsRoot(abs)
 }
 
 // handle returns the directory's open handle, opened anew where the path leads
@@ -190,7 +196,8 @@ func (r *Roots) expand(path string) (string, error) {
 }
 
 // Resolve places a caller's path: "~" expanded, made absolute, every link
-// followed, found in the allowed directory that holds it.
+// followed, found in the allowed directory that holds it. Of a path that is
+// refused the place has Asked alone.
 func (r *Roots) Resolve(raw string) (place.Place, error) {
 	switch {
 	case raw == "":
@@ -217,26 +224,71 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 	d := r.holding(real)
 	if d == nil {
 		// Whatever follow met on the way, nothing is told of what lies outside.
-		return place.Place{}, r.outside(raw)
+		return place.Place{Asked: asked}, r.outside(raw)
 	}
 	if d.ruled && r.rules.cover(real) || asked != real && r.rules.cover(asked) {
-		return place.Place{}, place.Refused(raw)
+		return place.Place{Asked: asked}, place.Refused(raw)
 	}
 	if resolveErr != nil {
-		return place.Place{}, resolveErr
+		return place.Place{Asked: asked}, resolveErr
 	}
 	root, err := d.handle()
 	if err != nil {
-		return place.Place{}, fault.Hide(fault.FSNotFound, err, "the allowed directory %s is gone", d.abs)
+		return place.Place{Asked: asked}, fault.Hide(fault.FSNotFound, err, "the allowed directory %s is gone", d.abs)
 	}
 	name, err := filepath.Rel(d.abs, real)
 	if err != nil {
-		return place.Place{}, r.outside(raw)
+		return place.Place{Asked: asked}, r.outside(raw)
 	}
 	return place.Place{Root: root, Name: name, Abs: real, Asked: asked, Guard: r}, nil
 }
 
+// ResolveBelow places a path for tools that stay below the project root: it must
+// be relative, and that directory counts as the only allowed one, whatever the
+// configured ones are. Deny rules hold as everywhere.
+func (r *Roots) ResolveBelow(raw string) (place.Place, error) {
+	b, err := r.projectAlone()
+	if err != nil {
+		return place.Place{}, err
+	}
+	if raw != "" && (filepath.IsAbs(raw) || os.IsPathSeparator(raw[0])) || raw == "~" || strings.HasPrefix(raw, "~") && os.IsPathSeparator(raw[1]) {
+		hint := "such as src/main.go"
+		for _, root := range []string{r.project, b.dirs[0].abs} {
+			if rel, err := filepath.Rel(root, raw); err == nil && filepath.IsLocal(rel) {
+				hint = "here " + filepath.ToSlash(rel)
+			}
+		}
+		return place.Place{}, fault.New(fault.FSAccessDenied, "%s is not a relative path; this tool takes paths relative to the project root %s alone, %s", raw, b.dirs[0].abs, hint)
+	}
+	return b.Resolve(raw)
+}
+
+// projectAlone returns the Roots whose one directory is the project root.
+func (r *Roots) projectAlone() (*Roots, error) {
+	r.below.Lock()
+	defer r.below.Unlock()
+	if r.below.Roots != nil {
+		return r.below.Roots, nil
+	}
+	b := &Roots{home: r.home, project: r.project, rules: r.rules, outer: r}
+	d, err := b.allow(b.project)
+	if err != nil {
+		return nil, fault.Hide(fault.FSPathResolution, err, "the project root %s is not a directory that can be opened; have the server started in the project, or CONDUIT_PROJECT_ROOT set to it", r.project)
+	}
+	d.ruled = b.rules.reach(d.abs) || b.rules.cover(d.abs)
+	b.dirs = []*dir{d}
+	r.below.Roots = b
+	return b, nil
+}
+
 func (r *Roots) outside(raw string) error {
+	if r.outer != nil {
+		asked := raw
+		if !filepath.IsAbs(asked) {
+			asked = filepath.Join(r.project, raw)
+		}
+		return fault.New(fault.FSAccessDenied, "%s (resolved to %s) is outside the project root %s, below which this tool stays", raw, asked, r.dirs[0].abs)
+	}
 	return fault.New(fault.FSAccessDenied, "%s is outside the allowed directories: %s", raw, strings.Join(r.Dirs(), ", "))
 }
 

@@ -163,7 +163,7 @@ func TestResolve(t *testing.T) {
 				t.Fatalf("Resolve(%.80q) = %.200s, %v; want %q", c.path, p.Abs, err, c.code)
 			}
 			if err != nil {
-				if p != (place.Place{}) {
+				if p.Asked = ""; p != (place.Place{}) {
 					t.Errorf("a refused path has a place: %+v", p)
 				}
 				return

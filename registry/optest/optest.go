@@ -93,7 +93,7 @@ func mount(t testing.TB, set *registry.Set, op *registry.Op, env map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &registry.Env{Log: log, HTTP: web, Now: time.Now, Lookup: lookup,
+	e := &registry.Env{Log: log, HTTP: web, Guard: r, Now: time.Now, Lookup: lookup,
 		Server: registry.Server{Version: "1.0.0", Started: started, AllowedPaths: r.Dirs(), DeniedPaths: r.DeniedRules(), LogFile: "NONE",
 			Configuration: json.RawMessage(`{"CONDUIT_ALLOWED_PATHS":[` + strconv.Quote(b.Dir) + `]}`)}}
 	t.Cleanup(func() { e.Close() })
@@ -104,7 +104,7 @@ func mount(t testing.TB, set *registry.Set, op *registry.Op, env map[string]stri
 		}
 	}
 	chain := registry.Chain(middleware.Errors(log), middleware.Log(log), middleware.Notice(nil),
-		middleware.PayloadLimit(100<<20), middleware.Decode(), middleware.PathGuard(r.Resolve))
+		middleware.PayloadLimit(100<<20), middleware.Decode(), middleware.PathGuard(r.Resolve, r.ResolveBelow))
 	if b.mux, err = mux.New(set, e, chain, mux.Options{MaxResponse: limit}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/ops/write"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -16,7 +17,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:    write.Tool,
 	Name:    "delete",
-	Summary: "Delete files, links (not their targets) and directories.",
+	Summary: "Delete; of a link the link itself.",
 	Effect:  registry.Destructive,
 	Errors: []fault.Code{
 		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSNotFound,
@@ -27,7 +28,7 @@ var desc = registry.Desc{
 	},
 }
 
-type settings struct{}
+type settings struct{ journal.Settings }
 
 type params struct {
 	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
@@ -35,7 +36,7 @@ type params struct {
 
 type entry struct {
 	Path      registry.Path `json:"path" jsonschema_description:"File or directory."`
-	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"mkdir: make missing parents. delete: allow non-empty directories."`
+	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"Also missing parents; also what is in it."`
 }
 
 type result struct {
@@ -43,6 +44,7 @@ type result struct {
 	Action  string `json:"action_performed"`
 	Path    string `json:"path"`
 	Message string `json:"message,omitempty"`
+	journal.Mark
 }
 
 // Shed keeps of a result that does not fit into the response what identifies it.
@@ -51,8 +53,15 @@ func (r *result) Shed(err error) {
 	r.Settle(err)
 }
 
-func build(settings, *registry.Env) (registry.Func[params, []result], error) {
+func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
+	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
+		j := journal.New(cfg.Settings, env.Lookup, env.Log)
+		env.OnClose(j.Close)
+		return j, nil
+	})
 	return func(ctx context.Context, in params) ([]result, error) {
+		change := changes.Begin(desc.ID())
+		defer change.Done()
 		return registry.Each(ctx, in.Entries, func(ctx context.Context, e entry) (result, error) {
 			r := result{Action: desc.Name, Path: e.Path.String()}
 			p, err := e.Path.Entry()
@@ -63,7 +72,9 @@ func build(settings, *registry.Env) (registry.Func[params, []result], error) {
 			if len(in.Entries) == 1 { // of several, the entries are what is counted
 				progress = func(done, total int64) { registry.Progress(ctx, done, total, "") }
 			}
-			n, err := filetree.Delete(ctx, p, e.Recursive, progress)
+			part := change.Part()
+			n, err := filetree.Delete(ctx, p, e.Recursive, part, progress)
+			r.Mark = part.Mark()
 			switch {
 			case err != nil:
 			case n > 1:
@@ -73,5 +84,5 @@ func build(settings, *registry.Env) (registry.Func[params, []result], error) {
 			}
 			return r, err
 		})
-	}, nil
+	}, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/ops/write"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -22,7 +23,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:    write.Tool,
 	Name:    "put",
-	Summary: "Write files, each whole or not at all, making missing parents.",
+	Summary: "Write whole files, making missing parents.",
 	Effect:  registry.Destructive,
 	Errors: []fault.Code{
 		fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput, fault.FSIsDirectory,
@@ -34,7 +35,7 @@ var desc = registry.Desc{
 	},
 }
 
-type settings struct{}
+type settings struct{ journal.Settings }
 
 type params struct {
 	Entries []entry `json:"entries" jsonschema:"minItems=1" jsonschema_description:"One object each."`
@@ -44,8 +45,8 @@ type entry struct {
 	Path     registry.Path `json:"path" jsonschema_description:"File or directory."`
 	Content  string        `json:"content" jsonschema_description:"Text, or bytes in base64."`
 	Encoding string        `json:"input_encoding,omitempty" jsonschema:"enum=text,enum=base64,default=text" jsonschema_description:"What content is."`
-	Mode     string        `json:"write_mode,omitempty" jsonschema:"enum=overwrite,enum=append,enum=create,default=overwrite" jsonschema_description:"create fails where the file exists."`
-	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Write only if the file still has this etag, from read or put."`
+	Mode     string        `json:"write_mode,omitempty" jsonschema:"enum=overwrite,enum=append,enum=create,default=overwrite" jsonschema_description:"create: must not exist."`
+	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Etag the file must still have."`
 }
 
 type result struct {
@@ -56,23 +57,37 @@ type result struct {
 	Message      string `json:"message,omitempty"`
 	Checksum     string `json:"checksum,omitempty"` // SHA-256 of the file; not after append
 	ETag         string `json:"etag,omitempty"`
+	journal.Mark
 }
 
 // Shed keeps of a result that does not fit into the response what identifies it.
 func (r *result) Shed(err error) {
-	*r = result{Action: r.Action, Path: r.Path}
+	*r = result{Action: r.Action, Path: r.Path, Mark: r.Mark}
 	r.Settle(err)
 }
 
 var modes = map[string]atomicfile.Mode{"overwrite": atomicfile.Overwrite, "append": atomicfile.Append, "create": atomicfile.Create}
 
-func build(_ settings, env *registry.Env) (registry.Func[params, []result], error) {
+func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
 	files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
+	if err != nil {
+		return nil, err
+	}
+	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
+		j := journal.New(cfg.Settings, env.Lookup, env.Log)
+		env.OnClose(j.Close)
+		return j, nil
+	})
 	return func(ctx context.Context, in params) ([]result, error) {
 		results := make([]result, len(in.Entries))
 		jobs := make([]atomicfile.Job, len(in.Entries))
+		parts := make([]*journal.Part, len(in.Entries))
+		change := changes.Begin(desc.ID())
+		defer change.Done()
 		var valid []*atomicfile.Job
 		for i, e := range in.Entries {
+			parts[i] = change.Part()
+			jobs[i].Keep = parts[i]
 			if jobs[i].Err = prepare(&jobs[i], e, i); jobs[i].Err == nil {
 				valid = append(valid, &jobs[i])
 			}
@@ -83,6 +98,7 @@ func build(_ settings, env *registry.Env) (registry.Func[params, []result], erro
 		}
 		for i, e := range in.Entries {
 			results[i] = report(e, &jobs[i])
+			results[i].Mark = parts[i].Mark()
 		}
 		return results, nil
 	}, err

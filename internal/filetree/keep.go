@@ -1,0 +1,128 @@
+package filetree
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+// A Keeper keeps what a call is about to destroy. Of a directory Keep keeps all
+// that is in it.
+type Keeper interface {
+	atomicfile.Keeper
+	// Move says that the step that follows at once moves from, which is what
+	// moved says, to to. Where it fails, cancel is to be called.
+	Move(from, to string, moved fileinfo.Info) (cancel func())
+}
+
+// hold has keep keep p before it is removed. With a nil keep it does nothing.
+func hold(ctx context.Context, keep Keeper, p place.Place) (cancel func()) {
+	if keep == nil {
+		return func() {}
+	}
+	keepAt(ctx, keep, p)
+	return keep.Leave(p.Abs, nil, nil)
+}
+
+// keepAt has keep keep p before it is replaced or removed.
+func keepAt(ctx context.Context, keep Keeper, p place.Place) {
+	parent, err := walk.Open(p.Parent())
+	if err != nil {
+		return // the step will meet the same error
+	}
+	defer parent.Close()
+	p.Root, p.Name = parent.Root(), filepath.Base(p.Name)
+	keep.Keep(ctx, parent.File(), p, atomicfile.Replaced)
+}
+
+// leaveTree says that the tree temp in parent is about to be called name.
+func leaveTree(ctx context.Context, keep Keeper, parent *atomicfile.Dir, temp, name string) (cancel func(), err error) {
+	sum, err := Digest(ctx, parent.Root(), temp)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := parent.Root().Lstat(temp)
+	if err != nil {
+		return nil, err
+	}
+	left := fileinfo.From(fi)
+	return parent.Leave(keep, name, &left, sum), nil
+}
+
+// leaveLink says that the link temp in dir is about to be called name.
+func leaveLink(ctx context.Context, keep Keeper, dir *atomicfile.Dir, temp, name string) (cancel func()) {
+	fi, err := dir.Root().Lstat(temp)
+	if keep == nil || err != nil {
+		return func() {}
+	}
+	dir.Keep(ctx, keep, name, atomicfile.Replaced)
+	left := fileinfo.From(fi)
+	return dir.Leave(keep, name, &left, nil)
+}
+
+// Digest names the state of the tree called name in root: two digests are equal
+// where it holds the same entries, none of which was written to meanwhile.
+func Digest(ctx context.Context, root *os.Root, name string) ([]byte, error) {
+	h := sha256.New()
+	var below func(root *os.Root, name, rel string, depth int) error
+	below = func(root *os.Root, name, rel string, depth int) error {
+		if depth > maxLevels {
+			return tooDeep(rel)
+		}
+		dir, err := root.OpenRoot(name)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		list, err := fs.ReadDir(dir.FS(), ".") // sorted
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			fi, err := dir.Lstat(e.Name())
+			if err != nil {
+				return err
+			}
+			i := fileinfo.From(fi)
+			at := rel + "/" + e.Name()
+			if i.IsDir() {
+				i.Size = 0 // says nothing of what is in it
+			}
+			b := append([]byte(at), 0)
+			b = binary.BigEndian.AppendUint32(b, uint32(i.Mode))
+			b = binary.BigEndian.AppendUint64(b, uint64(i.Size))
+			b = binary.BigEndian.AppendUint64(b, uint64(i.Modified.UnixNano()))
+			h.Write(b)
+			if i.IsDir() {
+				if err := below(dir, e.Name(), at, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	err := below(root, name, "", 0)
+	return h.Sum(nil), err
+}
+
+// empty reports whether p is a directory with nothing in it.
+func empty(p place.Place) bool {
+	f, err := p.Root.Open(p.Name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(1)
+	return len(names) == 0
+}
