@@ -1,0 +1,137 @@
+package pack
+
+import (
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+const (
+	maxName    = 4096 // bytes of a whole name, as of every path here
+	maxElement = 255  // bytes of one element, as file systems have it
+	maxLevels  = 1000 // directories that a file may be in, each in another
+)
+
+// badName says what makes the name of an entry unfit to be written below a
+// directory, "" where nothing does. Names are relative, "/"-separated, without
+// a slash at the end.
+func badName(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case len(name) > maxName:
+		return "is too long"
+	case !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError):
+		return "is not UTF-8"
+	case strings.ContainsRune(name, 0):
+		return "contains a NUL character"
+	case name[0] == '/':
+		return "is absolute"
+	case strings.ContainsRune(name, '\\'):
+		return "contains a backslash"
+	case len(name) > 1 && name[1] == ':' && letter(name[0]):
+		return "begins with a drive letter"
+	case strings.Count(name, "/") > maxLevels:
+		return "is nested too deep"
+	}
+	for e := range strings.SplitSeq(name, "/") {
+		switch {
+		case e == "..":
+			return "contains .."
+		case e == "" || e == ".":
+			return "contains an empty element"
+		case len(e) > maxElement:
+			return "has an element that is too long"
+		}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(name)) || runtime.GOOS == "windows" && strings.ContainsAny(name, `<>:"|?*`) {
+		return "is not possible on this system"
+	}
+	return ""
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// tidy gives the name of an entry the form that badName judges: "./" and
+// doubled slashes are harmless and go, the slash of a directory too. The
+// directory that all entries are in is "". What is dangerous stays.
+func tidy(name string) string {
+	if strings.HasPrefix(name, "/") {
+		return name
+	}
+	elements := strings.Split(name, "/")
+	kept := elements[:0]
+	for _, e := range elements {
+		if e != "" && e != "." {
+			kept = append(kept, e)
+		}
+	}
+	return strings.Join(kept, "/")
+}
+
+// readable returns name as UTF-8. What is not is taken for code page 437 in a
+// zip, as its specification says, and for Latin-1 elsewhere.
+func readable(name string, zip bool) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	page := charmap.ISO8859_1
+	if zip {
+		page = charmap.CodePage437
+	}
+	s, err := page.NewDecoder().String(name)
+	if err != nil {
+		return name
+	}
+	return s
+}
+
+// strip removes the first n elements of name; ok is false where nothing is
+// left.
+func strip(name string, n int) (rest string, ok bool) {
+	for range n {
+		var more bool
+		if _, name, more = strings.Cut(name, "/"); !more {
+			return "", false
+		}
+	}
+	return name, name != ""
+}
+
+// shown is a name from an archive as messages show it.
+func shown(name string) string {
+	const most = 200
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "") + "…"
+	}
+	return name
+}
+
+// stays reports whether a link in directory dir with this text never leaves the
+// top that dir is relative to, if what it passes are directories.
+func stays(text, dir string) bool {
+	if text == "" || path.IsAbs(text) || filepath.IsAbs(text) || strings.ContainsAny(text, "\\\x00") || len(text) > maxName || !utf8.ValidString(text) || filepath.VolumeName(text) != "" {
+		return false
+	}
+	depth := 0
+	if dir != "" && dir != "." {
+		depth = strings.Count(dir, "/") + 1
+	}
+	for e := range strings.SplitSeq(text, "/") {
+		switch e {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return false
+			}
+		default:
+			depth++
+		}
+	}
+	return true
+}

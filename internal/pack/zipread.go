@@ -1,0 +1,252 @@
+package pack
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// maxEntries is how many entries an archive may have.
+const maxEntries = 100_000
+
+func tooMany() error {
+	return fault.New(fault.LimitExceeded, "the archive has more than %d entries, which is the most that is read of one", maxEntries)
+}
+
+// A zipMember is a member of a zip, which can be opened at any time.
+type zipMember struct {
+	member
+	file   *zip.File
+	offset int64 // of the data; known once overlapping has been asked
+}
+
+const flagEncrypted = 1
+
+// openZip reads the directory of a zip, of at most maxEntries.
+func openZip(r io.ReaderAt, size int64) ([]*zipMember, error) {
+	d, err := findDirectory(r, size)
+	if err != nil {
+		return nil, err
+	}
+	n, err := d.count(r, maxEntries)
+	if err != nil {
+		return nil, err
+	}
+	if n > maxEntries {
+		return nil, tooMany()
+	}
+	z, err := zip.NewReader(r, size)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are judged here
+		return nil, err
+	}
+	z.RegisterDecompressor(zip.Deflate, inflate)
+	for method, f := range map[uint16]Format{12: TarBz2, 93: TarZst, 95: TarXz} {
+		z.RegisterDecompressor(method, func(r io.Reader) io.ReadCloser {
+			s, err := decompress(r, f)
+			if err != nil {
+				return failing{err}
+			}
+			return s
+		})
+	}
+	list := make([]*zipMember, len(z.File))
+	for i, f := range z.File {
+		m := &zipMember{file: f, member: member{name: readable(f.Name, true), mode: zipMode(f), modified: zipTime(f), where: -1}}
+		m.size = int64(min(f.UncompressedSize64, 1<<62))
+		m.open = func() (io.ReadCloser, error) { return openZipFile(f) }
+		list[i] = m
+	}
+	return list, nil
+}
+
+func openZipFile(f *zip.File) (io.ReadCloser, error) {
+	if f.Flags&flagEncrypted != 0 {
+		return nil, encrypted(shown(readable(f.Name, true)))
+	}
+	c, err := f.Open()
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return nil, fault.Hide(fault.Unarchive, err, "%s is compressed by method %d, which is not supported", shown(readable(f.Name, true)), f.Method)
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return content{c}, nil
+}
+
+// zipMode is the mode of f. Where there is none it is that of new files.
+func zipMode(f *zip.File) fs.FileMode {
+	mode := f.Mode()
+	if f.ExternalAttrs>>16 == 0 {
+		mode = mode.Type() | 0o666
+		if mode.IsDir() {
+			mode |= 0o777
+		}
+	}
+	return mode
+}
+
+// zipTime is when f was modified. The extended timestamp counts its seconds
+// from 1970 with a sign, so it also tells of earlier times.
+func zipTime(f *zip.File) time.Time {
+	at := f.Modified
+	for extra := f.Extra; len(extra) >= 4; {
+		tag, n := binary.LittleEndian.Uint16(extra), int(binary.LittleEndian.Uint16(extra[2:]))
+		extra = extra[4:]
+		if n > len(extra) {
+			break
+		}
+		switch {
+		case tag == extraNTFS:
+			return f.Modified
+		case tag == extraExtended && n >= 5 && extra[0]&1 != 0:
+			at = time.Unix(int64(int32(binary.LittleEndian.Uint32(extra[1:]))), 0)
+		}
+		extra = extra[n:]
+	}
+	return at
+}
+
+// overlapping reports the first member whose data is also that of another.
+func overlapping(list []*zipMember) error {
+	type stretch struct {
+		begin, end int64
+		of         *zipMember
+	}
+	all := make([]stretch, 0, len(list))
+	for _, m := range list {
+		if m.file.CompressedSize64 == 0 {
+			continue
+		}
+		begin, err := m.file.DataOffset()
+		if err != nil {
+			return damaged(err)
+		}
+		m.offset = begin
+		end := begin + int64(min(m.file.CompressedSize64, 1<<62))
+		if end < begin {
+			return damaged(io.ErrUnexpectedEOF)
+		}
+		all = append(all, stretch{begin, end, m})
+	}
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.begin, b.begin) })
+	for i := 1; i < len(all); i++ {
+		if all[i].begin < all[i-1].end {
+			return fault.New(fault.Unarchive, "the entries %s and %s overlap in the archive, as in archives made to fill disks; nothing was unpacked", shown(all[i-1].of.name), shown(all[i].of.name))
+		}
+	}
+	return nil
+}
+
+// errContent says that a member is not what its header says.
+var errContent = errors.New("size or checksum does not match")
+
+// small reads the whole content of a member of which at least the declared
+// sizes are small, to s.out. It reports false for one that is not, or is
+// compressed in an unusual way.
+func (m *zipMember) small(r io.ReaderAt, s *slab) (bool, error) {
+	f := m.file
+	if f.Method != zip.Store && f.Method != zip.Deflate || f.CompressedSize64 > blockSize || f.UncompressedSize64 > blockSize {
+		return false, nil
+	}
+	in, size := int(f.CompressedSize64), int(f.UncompressedSize64)
+	s.raw.Reset()
+	s.raw.Grow(in)
+	packed := s.raw.AvailableBuffer()[:in]
+	if n, err := r.ReadAt(packed, m.offset); n < in {
+		return true, damaged(cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	s.out.Reset()
+	switch {
+	case in == 0 && size == 0:
+	case f.Method == zip.Store:
+		s.out.Write(packed)
+	default:
+		i := byteInflaters.Get().(*byteInflater)
+		defer byteInflaters.Put(i)
+		i.in.Reset(packed)
+		if err := i.out.(flate.Resetter).Reset(&i.in, nil); err != nil {
+			return true, damaged(err)
+		}
+		s.out.Grow(size + 1)
+		room := s.out.AvailableBuffer()[:size+1] // one more, to see whether it ends
+		n, err := io.ReadFull(i.out, room)
+		if err != nil && err != io.EOF && (err != io.ErrUnexpectedEOF || n != size) || n != size {
+			return true, damaged(cmp.Or(err, errContent))
+		}
+		s.out.Write(room[:n])
+	}
+	if s.out.Len() != size || crc32.ChecksumIEEE(s.out.Bytes()) != f.CRC32 {
+		return true, damaged(errContent)
+	}
+	return true, nil
+}
+
+// A byteInflater decompresses what is in memory.
+type byteInflater struct {
+	in  bytes.Reader
+	out io.ReadCloser
+}
+
+var byteInflaters = sync.Pool{New: func() any {
+	i := new(byteInflater)
+	i.out = flate.NewReader(&i.in)
+	return i
+}}
+
+// An inflater decompresses one file at a time.
+type inflater struct {
+	in  *bufio.Reader
+	out io.ReadCloser
+}
+
+var inflaters = sync.Pool{New: func() any {
+	in := bufio.NewReaderSize(nil, 64<<10)
+	return &inflater{in, flate.NewReader(in)}
+}}
+
+// inflate returns a reader of what is deflated in r.
+func inflate(r io.Reader) io.ReadCloser {
+	i := inflaters.Get().(*inflater)
+	i.in.Reset(r)
+	if err := i.out.(flate.Resetter).Reset(i.in, nil); err != nil {
+		return failing{err}
+	}
+	return &inflating{i}
+}
+
+// inflating gives its inflater back when it is closed.
+type inflating struct{ *inflater }
+
+func (i *inflating) Read(b []byte) (int, error) {
+	if i.inflater == nil {
+		return 0, fs.ErrClosed
+	}
+	return i.out.Read(b)
+}
+
+func (i *inflating) Close() error {
+	if i.inflater != nil {
+		inflaters.Put(i.inflater)
+		i.inflater = nil
+	}
+	return nil
+}
+
+// failing is a stream that cannot be opened.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failing) Close() error             { return nil }
