@@ -30,6 +30,16 @@ const maxStack = 4 << 20
 // the engine, to be shown to the caller.
 func NewExpression(pattern string, multiline bool) (*Expression, error) {
 	body, flags := split(pattern)
+	return compile(body, flags, multiline)
+}
+
+// NewFolded is [NewExpression] with the flag i.
+func NewFolded(pattern string, multiline bool) (*Expression, error) {
+	body, flags := split(pattern)
+	return compile(body, flags+"i", multiline)
+}
+
+func compile(body, flags string, multiline bool) (*Expression, error) {
 	options := regexp2.ECMAScript
 	for _, f := range flags {
 		switch f {
@@ -101,7 +111,7 @@ func (e *Expression) each(b []byte, start int, left *time.Duration, yield func(f
 		}
 	}
 	if !e.slow.Load() {
-		next, err := e.eachFull(string(b), start, left, yield)
+		next, err := e.eachFull(string(b), start, left, func(_ *regexp2.Match, from, to int) bool { return yield(from, to) })
 		if err == nil || e.linear == nil {
 			return err
 		}
@@ -112,7 +122,7 @@ func (e *Expression) each(b []byte, start int, left *time.Duration, yield func(f
 }
 
 // eachFull returns how far it came.
-func (e *Expression) eachFull(s string, start int, left *time.Duration, yield func(from, to int) bool) (int, error) {
+func (e *Expression) eachFull(s string, start int, left *time.Duration, yield func(m *regexp2.Match, from, to int) bool) (int, error) {
 	next := start
 	begun := time.Now()
 	m, err := e.full.FindStringMatchStartingAt(s, start)
@@ -129,7 +139,7 @@ func (e *Expression) eachFull(s string, start int, left *time.Duration, yield fu
 			return next, nil
 		}
 		from, n := m.ByteRange()
-		if !yield(from, from+n) {
+		if !yield(m, from, from+n) {
 			return next, nil
 		}
 		if *left < 0 {

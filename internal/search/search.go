@@ -66,17 +66,32 @@ func File(ctx context.Context, f *os.File, name string, m Matcher, o Options) (f
 	if err != nil {
 		return false, nil, err
 	}
+	return Content(ctx, f, fi.Size(), name, m, o)
+}
+
+// Content is [File] for size bytes that are no file. They are read in order, but
+// for the first ones up to 1 MiB, which are read several times.
+func Content(ctx context.Context, f io.ReaderAt, size int64, name string, m Matcher, o Options) (found bool, lines []Line, err error) {
 	buf := windows.Get().(*[window]byte)
 	defer windows.Put(buf)
-	n, err := f.ReadAt(buf[:mediatype.HeadSize], 0)
+	// A file that fits into the window is read once; of others the head first.
+	fits := size > 0 && size <= window
+	first := int64(mediatype.HeadSize)
+	if fits {
+		first = size
+	}
+	n, err := f.ReadAt(buf[:first], 0)
 	if err != nil && err != io.EOF {
 		return false, nil, err
 	}
-	text := open(f, buf[:n])
+	text := open(f, buf[:min(n, mediatype.HeadSize)])
 	if text == nil {
 		return false, nil, nil
 	}
-	s := scan{m: m, o: o, text: text, buf: buf[:], left: fileTime + fileTimeMiB*time.Duration(fi.Size()>>20)}
+	s := scan{m: m, o: o, text: text, buf: buf[:], left: fileTime + fileTimeMiB*time.Duration(size>>20)}
+	if _, decoded := text.(*wide); fits && !decoded {
+		s.whole, s.n = true, copy(s.buf, bytes.TrimPrefix(s.buf[:n], []byte("\xef\xbb\xbf")))
+	}
 	err = s.run(ctx)
 	if s.found {
 		// Files with matches are few, so their type is looked at last.
@@ -115,6 +130,7 @@ type scan struct {
 	buf  []byte
 	left time.Duration
 
+	whole bool // buf holds all of the text already
 	found bool
 	lines []Line
 
@@ -130,18 +146,21 @@ func (s *scan) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := io.ReadFull(s.text, s.buf[s.n:])
-		s.n += n
-		last := err == io.EOF || err == io.ErrUnexpectedEOF
-		if err != nil && !last {
-			return err
+		last := s.whole
+		if !last {
+			n, err := io.ReadFull(s.text, s.buf[s.n:])
+			s.n += n
+			last = err == io.EOF || err == io.ErrUnexpectedEOF
+			if err != nil && !last {
+				return err
+			}
 		}
 		limit := s.n
 		if !last {
 			limit = boundary(s.buf, s.n-margin)
 		}
 		done, end := false, start
-		err = s.m.each(s.buf[:s.n], start, &s.left, func(from, to int) bool {
+		err := s.m.each(s.buf[:s.n], start, &s.left, func(from, to int) bool {
 			if !last && from >= limit {
 				return false
 			}

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
 )
 
 func file(t testing.TB, name, content string) *os.File {
@@ -261,7 +263,9 @@ func TestTranslation(t *testing.T) {
 				return list
 			}
 			left := time.Minute
-			full := collect(func(y func(int, int) bool) { e.eachFull(text, 0, &left, y) })
+			full := collect(func(y func(int, int) bool) {
+				e.eachFull(text, 0, &left, func(_ *regexp2.Match, from, to int) bool { return y(from, to) })
+			})
 			lin := collect(func(y func(int, int) bool) { e.eachLinear([]byte(text), 0, &left, y) })
 			if !slices.Equal(full, lin) {
 				t.Errorf("%s on %q: %v, linear %v", p, text, full, lin)

@@ -13,6 +13,7 @@ import (
 type TreeOptions struct {
 	Depth     int    // levels of directories below the top that are entered; 0 means the top's own entries only
 	GitIgnore bool   // leave out what .gitignore files name, and .git
+	Skip      string // name of directories that are left out
 	After     string // go on after the entry with this relative path; empty starts at the beginning
 }
 
@@ -180,7 +181,7 @@ func (w *walker[R]) dir(ctx context.Context, d *Dir, rel string, level int, afte
 		if rel != "" {
 			name = rel + "/" + e.Name
 		}
-		if w.o.GitIgnore && rules.Ignored(name, e.IsDir()) {
+		if w.o.GitIgnore && rules.Ignored(name, e.IsDir()) || w.o.Skip != "" && w.o.Skip == e.Name && e.IsDir() {
 			continue
 		}
 		passed := e.Name == from

@@ -25,7 +25,7 @@ const Tool = "find"
 func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:    Tool,
-		Summary: "Find files and directories by name, content and metadata, in path order.",
+		Summary: "Find files by name, content and metadata.",
 		Notices: true,
 	})
 	registry.Register(desc, build)
@@ -36,7 +36,7 @@ var desc = registry.Desc{
 	Summary: "Find files and directories by name, content and metadata.",
 	Effect:  registry.ReadOnly,
 	Errors: []fault.Code{fault.InvalidParameter, fault.FSNotFound, fault.FSIsFile, fault.FSAccessDenied, fault.FSPathResolution,
-		fault.FSBadPathInput, fault.LimitExceeded},
+		fault.FSBadPathInput, fault.FSOperation, fault.Unarchive, fault.ArchiveDetect, fault.LimitExceeded},
 	Examples: []registry.Example{
 		{Title: "Go files that mention a word, with the lines", Args: `{"base_path": ".", "match_criteria": [{"type": "name_pattern", "pattern": "*.go"}, {"type": "content_pattern", "pattern": "todo"}], "include_matches": true}`},
 		{Title: "Large files", Args: `{"base_path": ".", "match_criteria": [{"type": "metadata_filter", "attribute": "size_bytes", "operator": "gt", "value": 1000000}], "entry_type_filter": "file"}`},
@@ -49,16 +49,16 @@ type settings struct {
 }
 
 type params struct {
-	Base       registry.Path `json:"base_path" jsonschema_description:"Directory to search."`
-	Recursive  bool          `json:"recursive,omitempty" jsonschema:"default=true"`
-	Criteria   []criterion   `json:"match_criteria" jsonschema_description:"All must hold; [] matches everything."`
-	EntryType  string        `json:"entry_type_filter,omitempty" jsonschema:"enum=file,enum=directory,enum=any,default=any"`
-	Matches    bool          `json:"include_matches,omitempty" jsonschema_description:"Return the matching lines too."`
-	MaxMatches int           `json:"max_matches_per_file,omitempty" jsonschema:"minimum=1,default=20"`
-	Lines      int           `json:"context_lines,omitempty" jsonschema:"minimum=0,maximum=10,default=0" jsonschema_description:"Lines around each match."`
-	Ignore     string        `json:"ignore,omitempty" jsonschema:"enum=none,enum=gitignore,default=none"`
-	MaxResults int           `json:"max_results,omitempty" jsonschema:"minimum=1" jsonschema_description:"Most results."`
-	Cursor     string        `json:"cursor,omitempty" jsonschema_description:"next_cursor of the call before."`
+	Base       registry.Member `json:"base_path" jsonschema_description:"Directory, or archive.zip!/."`
+	Recursive  bool            `json:"recursive,omitempty" jsonschema:"default=true"`
+	Criteria   []criterion     `json:"match_criteria" jsonschema_description:"All must hold."`
+	EntryType  string          `json:"entry_type_filter,omitempty" jsonschema:"enum=file,enum=directory,enum=any,default=any"`
+	Matches    bool            `json:"include_matches,omitempty" jsonschema_description:"Return matching lines."`
+	MaxMatches int             `json:"max_matches_per_file,omitempty" jsonschema:"minimum=1,default=20"`
+	Lines      int             `json:"context_lines,omitempty" jsonschema:"minimum=0,maximum=10,default=0" jsonschema_description:"Lines around each match."`
+	Ignore     string          `json:"ignore,omitempty" jsonschema:"enum=none,enum=gitignore,default=none"`
+	MaxResults int             `json:"max_results,omitempty" jsonschema:"minimum=1" jsonschema_description:"Most results."`
+	Cursor     string          `json:"cursor,omitempty" jsonschema_description:"Earlier next_cursor."`
 }
 
 type result struct {
@@ -130,6 +130,15 @@ func build(cfg settings, _ *registry.Env) (registry.Func[params, results], error
 		if err != nil {
 			return nil, err
 		}
+		depth := 0
+		if in.Recursive {
+			depth = cfg.MaxDepth
+		}
+		r := &run{query: q, max: in.MaxResults, tree: walk.TreeOptions{Depth: depth, GitIgnore: in.Ignore == "gitignore", After: after},
+			recursive: in.Recursive, timeout: cfg.Timeout, found: results{}}
+		if at, name, ok := in.Base.Archive(); ok {
+			return r.inside(ctx, at, in.Base.String(), name)
+		}
 		base, err := in.Base.Place()
 		if err != nil {
 			return nil, err
@@ -139,12 +148,7 @@ func build(cfg settings, _ *registry.Env) (registry.Func[params, results], error
 			return nil, err
 		}
 		defer top.Close()
-		depth := 0
-		if in.Recursive {
-			depth = cfg.MaxDepth
-		}
-		return (&run{query: q, max: in.MaxResults, tree: walk.TreeOptions{Depth: depth, GitIgnore: in.Ignore == "gitignore", After: after},
-			recursive: in.Recursive, timeout: cfg.Timeout}).all(ctx, top)
+		return r.all(ctx, top)
 	}, nil
 }
 
@@ -171,7 +175,6 @@ type missed struct {
 }
 
 func (r *run) all(ctx context.Context, top *walk.Dir) (results, error) {
-	r.found = results{}
 	limited, stop := context.WithTimeout(ctx, r.timeout)
 	defer stop()
 	more := false

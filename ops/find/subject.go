@@ -23,15 +23,33 @@ type outcome struct {
 	err error // why it could not be searched whole
 }
 
-// evaluate decides about one entry.
+// evaluate decides about one entry of a directory.
 func (q *query) evaluate(ctx context.Context, n walk.Node) outcome {
-	s := &subject{Node: n}
-	defer s.close()
+	f := &onDisk{Node: n}
+	defer f.close()
+	s := &subject{Name: n.Name, Rel: n.Rel, source: f}
+	if ok, err := q.passes(s, costType); err != nil || !ok {
+		return outcome{err: ignorable(err)}
+	}
+	return q.look(ctx, s)
+}
+
+// passes asks the checks that cost no more than most, and reports whether all
+// hold.
+func (q *query) passes(s *subject, most int) (bool, error) {
 	for _, c := range q.checks {
+		if c.cost > most {
+			break
+		}
 		if ok, err := c.ok(s); err != nil || !ok {
-			return outcome{err: ignorable(err)}
+			return false, err
 		}
 	}
+	return true, nil
+}
+
+// look decides about an entry that passes by its content.
+func (q *query) look(ctx context.Context, s *subject) outcome {
 	var lines []search.Line
 	var incomplete error
 	for _, c := range q.content {
@@ -45,11 +63,11 @@ func (q *query) evaluate(ctx context.Context, n walk.Node) outcome {
 		incomplete = cmp.Or(incomplete, err)
 		lines = append(lines, more...)
 	}
-	info, err := entry.Of(ctx, n.Dir, n.Entry)
+	info, err := s.describe(ctx)
 	if err != nil {
 		return outcome{err: ignorable(err)}
 	}
-	return outcome{hit: &result{Info: info, Matches: merge(lines, q.lines), rel: n.Rel}, err: incomplete}
+	return outcome{hit: &result{Info: info, Matches: merge(lines, q.lines), rel: s.Rel}, err: incomplete}
 }
 
 // ignorable drops the error of an entry that vanished during the walk.
@@ -69,42 +87,28 @@ func merge(lines []search.Line, max int) []search.Line {
 	return lines[:min(len(lines), max)]
 }
 
-// A subject is an entry being looked at. Of a link it is what the link leads to,
-// where that may be told.
+// A subject is an entry being looked at.
 type subject struct {
-	walk.Node
-
-	known  bool
-	told   bool
-	info   fileinfo.Info
-	target place.Place // of a link
-	file   *os.File
-	err    error // why it could not be opened
+	Name, Rel string // its own, and its path below base_path
+	source
+	err error // why its content could not be read
 }
 
-// stat describes the entry; false where nothing may be told.
-func (s *subject) stat() (fileinfo.Info, bool) {
-	if !s.known {
-		s.known = true
-		own, err := s.Dir.Info(s.Name)
-		s.info, s.told = own, err == nil
-		if s.told && own.IsLink() {
-			if target, info, err := entry.Follow(s.Dir, s.Name); err == nil {
-				s.target, s.info = target, info
-			}
-		}
-	}
-	return s.info, s.told
+// A source tells of an entry. Of a link it is what the link leads to, where that
+// may be told.
+type source interface {
+	// stat describes the entry; false where nothing may be told.
+	stat() (fileinfo.Info, bool)
+	isDir() bool
+	// open returns the content of a regular file and its size; nil where the
+	// entry is none or cannot be read.
+	open() (io.ReaderAt, int64, error)
+	describe(ctx context.Context) (entry.Info, error)
 }
 
 // kind is "file" or "directory".
 func (s *subject) kind() string {
-	isDir := s.IsDir()
-	if s.IsLink() {
-		info, ok := s.stat()
-		isDir = ok && info.IsDir()
-	}
-	if isDir {
+	if s.isDir() {
 		return "directory"
 	}
 	return "file"
@@ -122,31 +126,10 @@ func (s *subject) size() (int64, bool) {
 	return info.Size, true
 }
 
-// open opens a regular file; nil where the entry is none or cannot be read.
-func (s *subject) open() *os.File {
-	if s.file != nil || s.err != nil {
-		return s.file
-	}
-	switch {
-	case s.IsLink():
-		if info, ok := s.stat(); ok && info.Mode.IsRegular() {
-			s.file, _, s.err = s.target.OpenFileOnly()
-		}
-	case s.Type.IsRegular():
-		s.file, _, s.err = s.Dir.OpenFile(s.Name)
-	}
-	return s.file
-}
-
-func (s *subject) close() {
-	if s.file != nil {
-		s.file.Close()
-	}
-}
-
 func (s *subject) mimeType() (string, bool) {
-	f := s.open()
-	if f == nil {
+	f, _, err := s.open()
+	if f == nil || err != nil {
+		s.err = err
 		return "", false
 	}
 	head := make([]byte, mediatype.HeadSize)
@@ -162,9 +145,75 @@ func (s *subject) search(ctx context.Context, c content, o search.Options) (bool
 	if !c.covers(s.Name) {
 		return false, nil, nil
 	}
-	f := s.open()
-	if f == nil {
-		return false, nil, s.err
+	f, size, err := s.open()
+	if f == nil || err != nil {
+		return false, nil, err
 	}
-	return search.File(ctx, f, s.Name, c.matcher, o)
+	return search.Content(ctx, f, size, s.Name, c.matcher, o)
+}
+
+// onDisk is an entry of a directory.
+type onDisk struct {
+	walk.Node
+
+	known  bool
+	told   bool
+	info   fileinfo.Info
+	target place.Place // of a link
+	file   *os.File
+	length int64
+	err    error // why it could not be opened
+}
+
+func (d *onDisk) stat() (fileinfo.Info, bool) {
+	if !d.known {
+		d.known = true
+		own, err := d.Dir.Info(d.Name)
+		d.info, d.told = own, err == nil
+		if d.told && own.IsLink() {
+			if target, info, err := entry.Follow(d.Dir, d.Name); err == nil {
+				d.target, d.info = target, info
+			}
+		}
+	}
+	return d.info, d.told
+}
+
+func (d *onDisk) isDir() bool {
+	if d.IsLink() {
+		info, ok := d.stat()
+		return ok && info.IsDir()
+	}
+	return d.IsDir()
+}
+
+func (d *onDisk) open() (io.ReaderAt, int64, error) {
+	if d.file == nil && d.err == nil {
+		var info fs.FileInfo
+		switch {
+		case d.IsLink():
+			if i, ok := d.stat(); ok && i.Mode.IsRegular() {
+				d.file, info, d.err = d.target.OpenFileOnly()
+			}
+		case d.Type.IsRegular():
+			d.file, info, d.err = d.Dir.OpenFile(d.Name)
+		}
+		if info != nil {
+			d.length = info.Size()
+		}
+	}
+	if d.file == nil {
+		return nil, 0, d.err
+	}
+	return d.file, d.length, nil
+}
+
+func (d *onDisk) close() {
+	if d.file != nil {
+		d.file.Close()
+	}
+}
+
+func (d *onDisk) describe(ctx context.Context) (entry.Info, error) {
+	return entry.Of(ctx, d.Dir, d.Entry)
 }

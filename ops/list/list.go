@@ -10,7 +10,7 @@ func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:          Tool,
 		Discriminator: "operation",
-		Summary:       "List directories, or tell about this server and its volumes.",
+		Summary:       "List directories; tell about the server.",
 		Notices:       true,
 	})
 }

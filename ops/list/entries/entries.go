@@ -20,7 +20,7 @@ var desc = registry.Desc{
 	Summary: "List a directory, or a tree.",
 	Effect:  registry.ReadOnly,
 	Errors: []fault.Code{fault.InvalidParameter, fault.FSNotFound, fault.FSAccessDenied, fault.FSIsFile,
-		fault.FSPathResolution, fault.FSBadPathInput},
+		fault.FSPathResolution, fault.FSBadPathInput, fault.FSOperation, fault.Unarchive, fault.ArchiveDetect, fault.LimitExceeded},
 	Examples: []registry.Example{
 		{Title: "A directory", Args: `{"path": "src"}`},
 		{Title: "A tree without what git ignores", Args: `{"path": ".", "recursive_depth": 3, "ignore": "gitignore"}`},
@@ -34,12 +34,12 @@ type settings struct {
 }
 
 type params struct {
-	Path   registry.Path `json:"path" jsonschema_description:"Directory, or any path of a volume."`
-	Depth  int           `json:"recursive_depth,omitempty" jsonschema_description:"Levels to descend; -1: as many as allowed."`
-	Sizes  bool          `json:"calculate_recursive_size,omitempty" jsonschema_description:"Sum up directories."`
-	Ignore string        `json:"ignore,omitempty" jsonschema:"enum=none,enum=gitignore,default=none"`
-	Max    int           `json:"max_results,omitempty" jsonschema:"minimum=0" jsonschema_description:"Most results; 0: all."`
-	Cursor string        `json:"cursor,omitempty" jsonschema_description:"next_cursor of the call before."`
+	Path   registry.Member `json:"path" jsonschema_description:"Directory, archive.zip!/, or any path of a volume."`
+	Depth  int             `json:"recursive_depth,omitempty" jsonschema_description:"Levels; -1: all allowed."`
+	Sizes  bool            `json:"calculate_recursive_size,omitempty" jsonschema_description:"Sum up directories."`
+	Ignore string          `json:"ignore,omitempty" jsonschema:"enum=none,enum=gitignore,default=none"`
+	Max    int             `json:"max_results,omitempty" jsonschema:"minimum=0" jsonschema_description:"Most results; 0: all."`
+	Cursor string          `json:"cursor,omitempty" jsonschema_description:"Earlier next_cursor."`
 }
 
 func build(cfg settings, _ *registry.Env) (registry.Func[params, tree], error) {
@@ -51,6 +51,10 @@ func build(cfg settings, _ *registry.Env) (registry.Func[params, tree], error) {
 		if err != nil {
 			return nil, fault.New(fault.InvalidParameter, "cursor is %q; it must be the next_cursor of an earlier call", in.Cursor)
 		}
+		l := newLister(in, cfg)
+		if at, name, ok := in.Path.Archive(); ok {
+			return l.inside(ctx, at, name, after)
+		}
 		at, err := in.Path.Place()
 		if err != nil {
 			return nil, err
@@ -60,7 +64,6 @@ func build(cfg settings, _ *registry.Env) (registry.Func[params, tree], error) {
 			return nil, err
 		}
 		defer d.Close()
-		l := newLister(in, cfg)
 		var cancel context.CancelFunc
 		l.sizing, cancel = context.WithTimeout(ctx, cfg.SizeTime)
 		defer cancel()

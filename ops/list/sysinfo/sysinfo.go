@@ -10,6 +10,8 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/digest"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/internal/pack"
 	"github.com/conduit-mcp/conduit-mcp/ops/list"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -27,18 +29,20 @@ var desc = registry.Desc{
 		fault.FSBadPathInput, fault.FSOperation},
 	Examples: []registry.Example{
 		{Title: "Version, settings, formats", Args: `{"info_type": "server_capabilities"}`},
+		{Title: "What was changed lately and can be undone", Args: `{"info_type": "recent_changes"}`},
 		{Title: "Space on the volume of a directory", Args: `{"info_type": "filesystem_stats", "path": "."}`},
 	},
 }
 
 type settings struct {
+	journal.Settings
 	Algorithm string `env:"CONDUIT_DEFAULT_CHECKSUM_ALGORITHM" default:"sha256" oneof:"md5 sha1 sha256 sha512" doc:"Checksum algorithm of calls that name none."`
 	MaxDepth  int    `env:"CONDUIT_MAX_RECURSIVE_DEPTH" default:"10" min:"0" doc:"Levels that list and find descend."`
 }
 
 type params struct {
-	InfoType string        `json:"info_type" jsonschema:"enum=server_capabilities,enum=filesystem_stats" jsonschema_description:"What to tell."`
-	Path     registry.Path `json:"path,omitempty" jsonschema_description:"Directory, or any path of a volume."`
+	InfoType string        `json:"info_type" jsonschema:"enum=server_capabilities,enum=filesystem_stats,enum=recent_changes" jsonschema_description:"What to tell."`
+	Path     registry.Path `json:"path,omitempty" jsonschema_description:"Directory, archive.zip!/, or any path of a volume."`
 }
 
 // An info has the fields of one of its parts.
@@ -47,6 +51,7 @@ type info struct {
 	*capabilities
 	*volume
 	*hint
+	*changes
 }
 
 type capabilities struct {
@@ -78,17 +83,50 @@ type hint struct {
 	AllowedPaths []string `json:"configured_allowed_paths"`
 }
 
+// changes are the latest that edit.undo can take back, newest first.
+type changes struct {
+	Changes []change `json:"recent_changes"`
+}
+
+type change struct {
+	ID       string        `json:"change_id"`
+	Time     string        `json:"time_iso"`
+	Op       string        `json:"operation"`
+	Files    []changedFile `json:"files"`
+	More     int           `json:"more_files,omitempty"`
+	Bytes    int64         `json:"bytes_kept"`
+	Undoable bool          `json:"undoable"`
+	UndoneBy string        `json:"undone_by,omitempty"`
+}
+
+type changedFile struct {
+	Path string `json:"path"`
+	From string `json:"from,omitempty"`
+	Kind string `json:"kind"` // created, changed, deleted or moved
+}
+
+// most is how many changes are told.
+const most = 20
+
 const noPath = "No specific path provided for filesystem_stats. To retrieve statistics for a filesystem volume, please provide a 'path' parameter pointing to a location within one of the configured allowed paths."
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, info], error) {
+	kept, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
+		j := journal.New(cfg.Settings, env.Lookup, env.Log)
+		env.OnClose(j.Close)
+		return j, nil
+	})
 	return func(_ context.Context, in params) (info, error) {
 		server := env.Server
 		switch {
+		case in.InfoType == "recent_changes":
+			list, err := recent(journal.Undoer{Journal: kept, Resolve: env.Guard.Resolve})
+			return info{changes: &changes{list}}, err
 		case in.InfoType == "server_capabilities":
 			return info{ServerVersion: server.Version, capabilities: &capabilities{
 				Configuration:  server.Configuration,
 				Algorithms:     []digest.Algorithm{digest.MD5, digest.SHA1, digest.SHA256, digest.SHA512},
-				ArchiveFormats: []string{},
+				ArchiveFormats: pack.Formats(),
 				Algorithm:      cfg.Algorithm,
 				MaxDepth:       cfg.MaxDepth,
 				TempDir:        tempDir(),
@@ -107,7 +145,20 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, info], error)
 		}
 		v, err := volumeOf(at)
 		return info{volume: v}, err
-	}, nil
+	}, err
+}
+
+func recent(u journal.Undoer) ([]change, error) {
+	found, err := u.Recent(most)
+	list := []change{}
+	for _, r := range found {
+		c := change{ID: r.ID, Time: fileinfo.ISO(r.Time), Op: r.Op, Files: []changedFile{}, More: r.More, Bytes: r.Bytes, Undoable: r.Undoable, UndoneBy: r.Undone}
+		for _, f := range r.Files {
+			c.Files = append(c.Files, changedFile(f))
+		}
+		list = append(list, c)
+	}
+	return list, err
 }
 
 func tempDir() string {

@@ -18,7 +18,7 @@ func TestCapabilities(t *testing.T) {
 	dir, _ := json.Marshal(b.Dir)
 	temp, _ := json.Marshal(tempDir())
 	want := `{"server_version":"1.0.0","active_configuration":{"CONDUIT_ALLOWED_PATHS":[` + string(dir) + `]},` +
-		`"supported_checksum_algorithms":["md5","sha1","sha256","sha512"],"supported_archive_formats":[],` +
+		`"supported_checksum_algorithms":["md5","sha1","sha256","sha512"],"supported_archive_formats":["zip","tar.gz","tgz","tar","tar.bz2","tar.xz","tar.zst","7z","rar"],` +
 		`"default_checksum_algorithm":"md5","max_recursive_depth":7,"system_temp_directory":` + string(temp) + `}`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)

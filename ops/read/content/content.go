@@ -19,14 +19,14 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:      read.Tool,
 	Name:      "content",
-	Summary:   "Read files and URLs as text, base64, Markdown (the main content of a web page), media (image or audio block) or checksum, whole or in part.",
+	Summary:   "As text, base64, Markdown (main content of a web page), media (image or audio block) or checksum.",
 	Effect:    registry.ReadOnly,
 	OpenWorld: true,
 	Errors: []fault.Code{fault.InvalidParameter, fault.ChecksumAlgorithm, fault.FSNotFound, fault.FSAccessDenied,
 		fault.FSIsDirectory, fault.FSPathResolution, fault.FSBadPathInput, fault.FSOperation, fault.FSReadFailed,
 		fault.ChecksumFailed, fault.LimitExceeded, fault.HTTPInvalidURL, fault.HTTPRequestFailed, fault.HTTPTimeout,
 		fault.HTTPStatus, fault.HTTPRange, fault.MarkdownExtraction, fault.MarkdownConversion, fault.UnsupportedImage,
-		fault.ImageProcessing},
+		fault.ImageProcessing, fault.Unarchive, fault.ArchiveDetect},
 	Examples: []registry.Example{
 		{Title: "Two files", Args: `{"sources": ["README.md", "logo.png"]}`},
 		{Title: "The last 20 lines, numbered", Args: `{"sources": ["server.log"], "start_line": -20, "line_numbers": true}`},
@@ -43,18 +43,18 @@ type settings struct {
 }
 
 type params struct {
-	Sources     []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Local paths or URLs."`
-	Format      string            `json:"format,omitempty" jsonschema:"enum=text,enum=base64,enum=markdown,enum=media,enum=checksum" jsonschema_description:"Default: text, or base64 for binary content."`
+	Sources     []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Paths, archive.zip!/inner/path, URLs."`
+	Format      string            `json:"format,omitempty" jsonschema:"enum=text,enum=base64,enum=markdown,enum=media,enum=checksum" jsonschema_description:"Default text, or base64 if binary."`
 	Algorithm   string            `json:"checksum_algorithm,omitempty" jsonschema_description:"md5, sha1, sha256 or sha512."`
-	Offset      int64             `json:"offset,omitempty" jsonschema:"minimum=0" jsonschema_description:"First byte, from 0."`
-	Length      int64             `json:"length,omitempty" jsonschema:"minimum=-1,default=-1" jsonschema_description:"Bytes; -1: to the end."`
-	StartLine   int64             `json:"start_line,omitempty" jsonschema_description:"First line, from 1; negative counts from the end."`
+	Offset      int64             `json:"offset,omitempty" jsonschema:"minimum=0" jsonschema_description:"First byte."`
+	Length      int64             `json:"length,omitempty" jsonschema:"minimum=-1,default=-1" jsonschema_description:"Bytes; -1: all."`
+	StartLine   int64             `json:"start_line,omitempty" jsonschema_description:"From 1; -1 is the last."`
 	EndLine     int64             `json:"end_line,omitempty" jsonschema_description:"Last line, included."`
-	LineNumbers bool              `json:"line_numbers,omitempty" jsonschema_description:"Put number and tab before each line."`
+	LineNumbers bool              `json:"line_numbers,omitempty" jsonschema_description:"Number the lines."`
 	MaxChars    int64             `json:"max_chars,omitempty" jsonschema:"minimum=0" jsonschema_description:"Cut text to so many characters."`
-	MaxSide     int64             `json:"max_side,omitempty" jsonschema:"minimum=1,default=1568" jsonschema_description:"Longest side of media images in pixels."`
-	MaxBytes    int64             `json:"max_bytes,omitempty" jsonschema:"minimum=1,default=1048576" jsonschema_description:"Size of media in bytes."`
-	ETag        bool              `json:"etag,omitempty" jsonschema_description:"Return the etag in any case."`
+	MaxSide     int64             `json:"max_side,omitempty" jsonschema:"minimum=1,default=1568" jsonschema_description:"Pixels a side of media images."`
+	MaxBytes    int64             `json:"max_bytes,omitempty" jsonschema:"minimum=1,default=1048576" jsonschema_description:"Bytes of media."`
+	ETag        bool              `json:"etag,omitempty" jsonschema_description:"Return an etag anyway."`
 }
 
 // check refuses parameters that contradict each other.

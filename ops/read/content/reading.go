@@ -51,6 +51,9 @@ func (c reading) source(ctx context.Context, s registry.Source) (result, error) 
 	} else if u != nil {
 		return c.url(ctx, u, s.String())
 	}
+	if at, name, ok := s.Archive(); ok {
+		return c.member(ctx, at, s.String(), name)
+	}
 	at, err := s.Place()
 	if err != nil {
 		return result{}, err
@@ -96,12 +99,19 @@ func (in *input) failed(err error) error {
 // all reads the input from its beginning.
 func (in *input) all() io.Reader { return io.NewSectionReader(in, 0, in.size) }
 
-func (c reading) file(ctx context.Context, in *input, f *os.File, name string) (r result, err error) {
-	if c.Format != "checksum" {
-		if err := c.load(in, f); err != nil {
-			return result{}, in.failed(err)
-		}
+func (c reading) file(ctx context.Context, in *input, f *os.File, name string) (result, error) {
+	if c.Format == "checksum" {
+		return c.checksum(ctx, in, f, name)
 	}
+	if err := c.load(in, f); err != nil {
+		return result{}, in.failed(err)
+	}
+	return c.content(ctx, in, name)
+}
+
+// content returns what in holds, in the form that is asked for or fits; name
+// tells its type where the content does not.
+func (c reading) content(ctx context.Context, in *input, name string) (r result, err error) {
 	head := make([]byte, min(mediatype.HeadSize, in.size))
 	n, err := in.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
@@ -110,8 +120,6 @@ func (c reading) file(ctx context.Context, in *input, f *os.File, name string) (
 	r.MIMEType = mediatype.Detect(head[:n], name)
 	text := mediatype.IsText(r.MIMEType)
 	switch r.Format = c.Format; {
-	case c.Format == "checksum":
-		return c.checksum(ctx, in, f, r)
 	case c.Format == "media":
 		return c.media(ctx, in, r)
 	case c.Format == "markdown":
@@ -300,7 +308,12 @@ func (c reading) tag(ctx context.Context, in *input, r result, whole bool) (resu
 	return r, nil
 }
 
-func (c reading) checksum(ctx context.Context, in *input, f *os.File, r result) (result, error) {
+func (c reading) checksum(ctx context.Context, in *input, f *os.File, name string) (result, error) {
+	head := make([]byte, min(mediatype.HeadSize, in.size))
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return result{}, fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", in.name, n)
+	}
 	if c.Offset > in.size {
 		return result{}, pastEnd(c.Offset, in.name, in.size)
 	}
@@ -308,16 +321,23 @@ func (c reading) checksum(ctx context.Context, in *input, f *os.File, r result) 
 	if c.algorithm != digest.SHA256 {
 		hashes = append(hashes, sha256.New()) // for the etag, since the whole file is read anyway
 	}
+	r, err := c.sum(ctx, f, in.name, hashes)
+	if err != nil {
+		return result{}, err
+	}
+	r.MIMEType = mediatype.Detect(head[:n], name)
+	r.ETag = etag.Of(hashes[len(hashes)-1].Sum(nil))
+	return r, nil
+}
+
+// sum feeds all of f to hashes, the first of which is asked for.
+func (c reading) sum(ctx context.Context, f io.Reader, name string, hashes []hash.Hash) (result, error) {
 	n, err := digest.Feed(ctx, f, hashes...)
 	if errors.As(err, new(*fs.PathError)) {
-		err = fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", in.name, n)
+		err = fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", name, n)
 	}
 	if err != nil {
 		return result{}, err
 	}
-	r.Size = &n
-	r.Checksum = hex.EncodeToString(hashes[0].Sum(nil))
-	r.Algorithm = c.algorithm
-	r.ETag = etag.Of(hashes[len(hashes)-1].Sum(nil))
-	return r, nil
+	return result{Format: "checksum", Size: &n, Checksum: hex.EncodeToString(hashes[0].Sum(nil)), Algorithm: c.algorithm}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/member"
 	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
 	"github.com/conduit-mcp/conduit-mcp/ops/read"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -23,11 +24,11 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:    read.Tool,
 	Name:    "diff",
-	Summary: "Compare two text files as a unified diff.",
+	Summary: "Unified diff of two text files.",
 	Effect:  registry.ReadOnly,
 	Errors: []fault.Code{fault.InvalidParameter, fault.FSNotFound, fault.FSAccessDenied, fault.FSIsDirectory,
 		fault.FSPathResolution, fault.FSBadPathInput, fault.FSOperation, fault.FSReadFailed, fault.DiffFailed,
-		fault.LimitExceeded},
+		fault.LimitExceeded, fault.Unarchive, fault.ArchiveDetect},
 	Examples: []registry.Example{
 		{Title: "Two versions of a file", Args: `{"sources": ["old.txt", "new.txt"]}`},
 		{Title: "Changed lines only, indentation ignored", Args: `{"sources": ["old.go", "new.go"], "ignore_whitespace": true, "context_lines": 0}`},
@@ -39,10 +40,10 @@ type settings struct {
 }
 
 type params struct {
-	Sources          []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Two local files, old and new."`
+	Sources          []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Old and new file."`
 	Format           string            `json:"diff_format,omitempty" jsonschema:"enum=unified,default=unified"`
-	IgnoreWhitespace bool              `json:"ignore_whitespace,omitempty" jsonschema_description:"Lines may differ in white space; the diff may then not apply."`
-	Context          int               `json:"context_lines,omitempty" jsonschema:"minimum=0,maximum=20,default=3" jsonschema_description:"Unchanged lines round a change, up to 20."`
+	IgnoreWhitespace bool              `json:"ignore_whitespace,omitempty" jsonschema_description:"The diff may then not apply."`
+	Context          int               `json:"context_lines,omitempty" jsonschema:"minimum=0,maximum=20,default=3" jsonschema_description:"Up to 20."`
 }
 
 type result struct {
@@ -90,7 +91,17 @@ func compare(ctx context.Context, in params, limit int64) (result, error) {
 	var paths [2]string
 	var texts [2][]byte
 	r := result{Format: in.Format}
+	inArchive := false
 	for i, s := range in.Sources {
+		if at, name, ok := s.Archive(); ok {
+			inArchive = true
+			var err error
+			if paths[i], texts[i], err = loadMember(ctx, at, s.String(), name, limit); err != nil {
+				return result{}, err
+			}
+			r.Compared = append(r.Compared, paths[i])
+			continue
+		}
 		at, err := s.Place()
 		if err != nil {
 			return result{}, err
@@ -109,6 +120,9 @@ func compare(ctx context.Context, in params, limit int64) (result, error) {
 		}
 	}
 	name := nameBelow(paths[0], paths[1])
+	if inArchive { // what has the other path is not a file that the diff could be applied to
+		name = filepath.Base(paths[0])
+	}
 	diff, err := textdiff.Unified(ctx, texts[0], texts[1], "a/"+name, "b/"+name,
 		textdiff.Options{Context: in.Context, IgnoreWhitespace: in.IgnoreWhitespace})
 	if err != nil {
@@ -130,15 +144,43 @@ func load(at place.Place, name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	var text bytes.Buffer
 	text.Grow(int(min(info.Size(), limit, 1<<30)) + bytes.MinRead)
+	err = readTo(&text, f, name, limit)
+	return text.Bytes(), err
+}
+
+// readTo reads at most limit bytes.
+func readTo(text *bytes.Buffer, f io.Reader, name string, limit int64) error {
 	switch n, err := text.ReadFrom(io.LimitReader(f, limit+1)); {
 	case errors.As(err, new(*fs.PathError)):
-		return nil, fault.Hide(fault.FSReadFailed, err, "reading %s failed", name)
+		return fault.Hide(fault.FSReadFailed, err, "reading %s failed", name)
 	case err != nil:
-		return nil, err
+		return err
 	case n > limit:
-		return nil, fault.New(fault.LimitExceeded, "%s is larger than CONDUIT_MAX_FILE_READ_BYTES (%d), so it is not compared", name, limit)
+		return fault.New(fault.LimitExceeded, "%s is larger than CONDUIT_MAX_FILE_READ_BYTES (%d), so it is not compared", name, limit)
 	}
-	return text.Bytes(), nil
+	return nil
+}
+
+// loadMember reads what is called name in the archive at a place, and returns
+// its path too.
+func loadMember(ctx context.Context, at place.Place, asked, name string, limit int64) (string, []byte, error) {
+	a, err := member.Open(ctx, at, asked)
+	if err != nil {
+		return "", nil, err
+	}
+	defer a.Close()
+	e, err := a.Find(name)
+	if err != nil {
+		return "", nil, err
+	}
+	f, _, err := a.OpenMember(ctx, e.Name)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	var text bytes.Buffer
+	err = readTo(&text, f, asked, limit)
+	return a.Path(e.Name), text.Bytes(), err
 }
 
 // sniffed is how much of a file is searched for NUL.

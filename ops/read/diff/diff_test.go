@@ -13,6 +13,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/optest"
 )
 
 // call runs the op with dir as the one allowed directory.
@@ -137,5 +138,15 @@ func BenchmarkCall1MB(b *testing.B) {
 		if _, err := call(b.Context(), b, dir, `{"sources": ["a", "b"]}`); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestDiffThatNoResponseCanCarry(t *testing.T) {
+	b := optest.New(t, registry.New(desc, build), map[string]string{"CONDUIT_MAX_RESPONSE_BYTES": "2000"})
+	write(t, filepath.Join(b.Dir, "a.txt"), strings.Repeat("one\n", 1000))
+	write(t, filepath.Join(b.Dir, "b.txt"), strings.Repeat("two\n", 1000))
+	got := b.Text(t, `{"sources": ["a.txt", "b.txt"]}`)
+	if !strings.Contains(got, "ERR_RESOURCE_LIMIT_EXCEEDED") || !strings.Contains(got, "context_lines") {
+		t.Error(got)
 	}
 }

@@ -26,12 +26,13 @@ var desc = registry.Desc{
 	Effect:    registry.ReadOnly,
 	OpenWorld: true,
 	Errors: []fault.Code{fault.FSNotFound, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput,
-		fault.HTTPInvalidURL, fault.HTTPRequestFailed, fault.HTTPTimeout, fault.HTTPStatus},
+		fault.HTTPInvalidURL, fault.HTTPRequestFailed, fault.HTTPTimeout, fault.HTTPStatus,
+		fault.FSOperation, fault.Unarchive, fault.ArchiveDetect, fault.LimitExceeded},
 	Examples: []registry.Example{{Title: "A file and a directory", Args: `{"sources": ["notes.txt", "src"]}`}},
 }
 
 type params struct {
-	Sources []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Local paths or URLs."`
+	Sources []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Paths, archive.zip!/inner/path, URLs."`
 }
 
 type result struct {
@@ -111,6 +112,9 @@ func build(_ struct{}, env *registry.Env) (registry.Func[params, results], error
 			return result{}, err
 		case u != nil:
 			return describeURL(ctx, web, u)
+		}
+		if at, name, ok := s.Archive(); ok {
+			return describeMember(ctx, at, s.String(), name)
 		}
 		return describeFile(s)
 	}
