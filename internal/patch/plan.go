@@ -1,0 +1,501 @@
+package patch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+// Options say how a patch is carried out.
+type Options struct {
+	Base     place.Place // directory that the names of the patch are relative to
+	MaxBytes int64       // of the largest file, and of a fourth of all together
+	IfMatch  string      // where not empty, the etag that the one file of the patch must have
+	Together bool        // all files or none
+}
+
+// A Step is one file of a patch being carried out.
+type Step struct {
+	*File
+	Keep    filetree.Keeper // where not nil, keeps what is destroyed
+	Notes   []string        // sentences on what a reader should know
+	Diff    string          // what was really changed, fit for git apply
+	Added   int             // lines
+	Removed int
+	ETag    string // of the resulting file; empty where it was not read
+	Err     error  // why the file is left as it was
+
+	at, from *node // the file that results or is deleted; and that it is made of
+	moved    bool
+}
+
+// A Plan is a patch whose hunks have found their places, before anything is
+// written.
+type Plan struct {
+	Steps []*Step // one for each file of the patch, in its order
+
+	o     Options
+	nodes map[string]*node
+	order []*node // as the patch mentions them
+	read  int64   // bytes of files held
+	seen  int64   // bytes gone through for hunks
+}
+
+// A node is a path that the patch mentions.
+type node struct {
+	at      place.Place
+	link    bool        // the name is a symbolic link to it
+	was, is version     // before, and as far as the plan has come
+	info    fs.FileInfo // before; nil where there was nothing
+	leaves  bool        // some step deletes it or renames it
+	made    bool        // a step has put it there
+	x       *bool       // whether it becomes executable; nil leaves that
+	tag     string      // etag before, where it was needed
+	now     string      // etag after
+	steps   []*Step
+	failed  bool // a step that mentions it has
+}
+
+// A version is a file at some time. Its text is that of before the patch until
+// a step changes it, and then read only where it is needed.
+type version struct {
+	exists bool
+	text   *string // nil while it is not read
+	of     *node   // the file that it came from; nil for a new one
+}
+
+// NewPlan finds out what files comes to below o.Base. What fails for a file is
+// in its Step, with the code of its cause: ERR_PRECONDITION_FAILED where the
+// content is not what the patch expects, ERR_FS_NOT_FOUND,
+// ERR_FS_ALREADY_EXISTS and so on. The steps for one file, and those that a
+// rename joins, succeed or fail together. The error is that of the whole call.
+func NewPlan(ctx context.Context, files []*File, o Options) (*Plan, error) {
+	fi, err := o.Base.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.IsDir() {
+		return nil, fault.New(fault.FSIsFile, "%s is a file; base_path is the directory that the names in the patch are relative to", o.Base.Abs)
+	}
+	if o.IfMatch != "" && len(files) != 1 {
+		return nil, fault.New(fault.InvalidParameter, "if_match is the etag of one file, but the patch changes %d; leave it out, or give each file's patch in a call of its own", len(files))
+	}
+	p := &Plan{o: o, nodes: map[string]*node{}}
+	for _, f := range files {
+		s := &Step{File: f, Notes: f.Notes}
+		p.Steps = append(p.Steps, s)
+		s.Err = p.open(s)
+	}
+	for _, s := range p.Steps {
+		if s.Err == nil {
+			s.Err = crew.Safely(func() error { return p.work(ctx, s) })
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.settle(ctx); err != nil {
+		return nil, err
+	}
+	p.spread()
+	return p, nil
+}
+
+// open finds the nodes of a step.
+func (p *Plan) open(s *Step) (err error) {
+	if s.Binary {
+		return fault.New(fault.InvalidParameter, "%s: the patch is binary; only changes of text lines can be applied", s.Name())
+	}
+	for _, mode := range []uint32{s.OldMode, s.NewMode} {
+		if mode != 0 && mode&0o170000 != 0o100000 {
+			return fault.New(fault.InvalidParameter, "%s: the patch is about a symbolic link or submodule (mode %06o); only regular files can be patched", s.Name(), mode)
+		}
+	}
+	if s.Action == Create && slices.ContainsFunc(s.Hunks, func(h *Hunk) bool { return len(h.side('+')) > 0 }) {
+		return fault.New(fault.InvalidParameter, "%s: the patch creates the file, yet has lines of it that exist (with a space or -); begin each with +, or name the old file after ---", s.Name())
+	}
+	if s.at, err = p.node(s.Name(), s); err != nil {
+		return err
+	}
+	if s.Action == Rename || s.Action == Copy {
+		if s.from, err = p.node(s.Old, s); err != nil {
+			return err
+		}
+	} else if s.Action != Create {
+		s.from = s.at
+	}
+	gone := s.Action == Rename || s.Action == Delete
+	if gone && s.from.link {
+		return fault.New(fault.FSOperation, "%s is a symbolic link; name the file itself, or use write with delete or move for the link", s.Old)
+	}
+	if gone {
+		s.from.leaves = true
+	}
+	return nil
+}
+
+// node returns the node that name leads to.
+func (p *Plan) node(name string, s *Step) (*node, error) {
+	at, err := p.place(name)
+	if err != nil {
+		return nil, err
+	}
+	n := p.nodes[at.Abs]
+	if n == nil {
+		entry, err := at.Entry()
+		if err != nil {
+			return nil, err
+		}
+		n = &node{at: at, link: entry.Abs != at.Abs}
+		fi, err := at.Stat()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case fi.IsDir():
+			return nil, fault.New(fault.FSIsDirectory, "%s is a directory; a patch changes files", name)
+		default:
+			if err := place.Ordinary(at.Abs, fi.Mode()); err != nil {
+				return nil, err
+			}
+			n.info, n.was = fi, version{exists: true, of: n}
+			n.is = n.was
+		}
+		p.nodes[at.Abs] = n
+		p.order = append(p.order, n)
+	}
+	n.steps = append(n.steps, s)
+	return n, nil
+}
+
+// place resolves a name of the patch, which is not a parameter that the path
+// guard has seen.
+func (p *Plan) place(name string) (place.Place, error) {
+	local := filepath.FromSlash(name)
+	switch {
+	case !filepath.IsLocal(local) || filepath.Clean(local) == ".":
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the patch names %q; names are relative to base_path, without \"..\" and not absolute", clip(name))
+	case inGit(local):
+		return place.Place{}, fault.New(fault.FSAccessDenied, "%s lies in the .git directory, which patches do not change", name)
+	}
+	at, err := p.o.Base.Guard.Resolve(filepath.Join(p.o.Base.Abs, local))
+	if err != nil {
+		return at, err
+	}
+	if below, err := filepath.Rel(p.o.Base.Abs, at.Abs); err != nil || inGit(below) {
+		return place.Place{}, fault.New(fault.FSAccessDenied, "%s leads into a .git directory, which patches do not change", name)
+	}
+	return at, nil
+}
+
+// inGit reports whether an element of a path is, or may be for some file
+// system, that of git's own directory.
+func inGit(path string) bool {
+	for e := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		e, _, _ = strings.Cut(e, ":") // streams of NTFS
+		e = strings.Map(func(r rune) rune {
+			switch {
+			case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
+				return -1 // ignored in names by HFS+
+			}
+			return r
+		}, strings.TrimRight(e, " ."))
+		if strings.EqualFold(e, ".git") || strings.EqualFold(e, "git~1") {
+			return true
+		}
+	}
+	return false
+}
+
+// work carries a step out on the versions of its nodes.
+func (p *Plan) work(ctx context.Context, s *Step) error {
+	if s.Action == Modify && !s.at.is.exists && startsEmpty(s.File) {
+		f := *s.File
+		f.Action, f.Old = Create, ""
+		s.File, s.from = &f, nil
+	}
+	if s.from != s.at && (s.at.link || s.at.made || s.at.is.exists && !s.at.leaves) {
+		return fault.New(fault.FSAlreadyExists, "%s exists already, but the patch makes it anew; give a patch that modifies it, or delete it first", s.New)
+	}
+	if s.from == nil {
+		if p.o.IfMatch != "" {
+			return fault.New(fault.PreconditionFailed, "%s does not exist, so it has no etag that if_match could name; leave if_match out to create it", s.New)
+		}
+		applied, err := Apply(ctx, "", s.File)
+		if err != nil {
+			return err
+		}
+		p.become(s, version{exists: true, text: new(applied.Text())}, applied)
+		return nil
+	}
+	before := &s.from.is
+	if s.Action == Rename || s.Action == Copy { // git means the file as it was
+		before = &s.from.was
+	}
+	if !before.exists || s.Action == Rename && !s.from.is.exists {
+		return fault.New(fault.FSNotFound, "no such file: %s. Names in the patch are relative to %s", s.Old, p.o.Base.Abs)
+	}
+	if p.o.IfMatch != "" {
+		if err := p.match(ctx, s.from); err != nil {
+			return err
+		}
+	}
+	after := *before
+	var applied *Applied
+	if len(s.Hunks) > 0 || s.Action == Delete || s.Action == Copy {
+		text, err := p.text(ctx, before)
+		if err != nil {
+			return err
+		}
+		after.text = before.text
+		if s.Action == Copy {
+			after.of = nil // a file of its own
+		}
+		if len(s.Hunks) > 0 {
+			if p.seen += int64(len(text)); p.seen > passes*p.o.MaxBytes {
+				return fault.New(fault.LimitExceeded, "the patch has too many parts for files as large as %s; give all hunks of a file after one header", s.Name())
+			}
+			if applied, text, err = rewrite(ctx, s.File, text); err != nil {
+				return err
+			}
+			if len(applied.Splices) > 0 {
+				after.text = &text
+			}
+		}
+	}
+	if s.Action == Delete && *after.text != "" {
+		return fault.New(fault.PreconditionFailed, "%s: the patch deletes the file, but it has lines that the patch does not remove; read it again, and remove every line or use write with delete", s.Old)
+	}
+	p.become(s, after, applied)
+	return nil
+}
+
+// become has s leave its file as v.
+func (p *Plan) become(s *Step, v version, applied *Applied) {
+	if s.Action == Delete {
+		v = version{}
+	}
+	if s.Action == Rename && !s.from.made {
+		s.from.is = version{}
+	}
+	s.at.is = v
+	s.at.made = s.at.made || s.from != s.at
+	switch {
+	case s.Action == Delete:
+	case s.NewMode != 0 && s.NewMode != s.OldMode:
+		s.at.x = new(s.NewMode&0o111 != 0)
+	case s.Action == Copy:
+		s.at.x = new(s.from.info.Mode()&0o100 != 0)
+	}
+	hunks := ""
+	if applied != nil {
+		hunks = applied.Diff()
+		s.Added, s.Removed = applied.Changed()
+		s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)], applied.Notes...)
+	}
+	if hunks != "" || s.Action != Modify || s.at.x != nil {
+		s.Diff = s.Header(hunks != "") + hunks
+	}
+}
+
+// startsEmpty reports whether f makes sense for a file that does not exist.
+func startsEmpty(f *File) bool {
+	return len(f.Hunks) == 1 && f.Hunks[0].OldStart == 0 && len(f.Hunks[0].side('+')) == 0
+}
+
+// rewrite applies the hunks of f to a file's bytes and returns the new ones.
+func rewrite(ctx context.Context, f *File, old string) (*Applied, string, error) {
+	wide := strings.HasPrefix(old, "\xff\xfe") || strings.HasPrefix(old, "\xfe\xff")
+	if !wide && strings.Contains(old[:min(len(old), binaryHead)], "\x00") {
+		return nil, "", fault.New(fault.InvalidParameter, "%s is a binary file (it has NUL bytes); only text can be patched", f.Old)
+	}
+	var doc *textedit.Doc
+	if !utf8.ValidString(old) {
+		var err error
+		if doc, err = textedit.Parse([]byte(old), ""); err != nil {
+			return nil, "", of(f, err)
+		}
+	}
+	if doc == nil || doc.Charset() == "" {
+		// In UTF-8 a byte order mark is part of the first line, as in git.
+		a, err := Apply(ctx, old, f)
+		if err != nil {
+			return nil, "", err
+		}
+		if doc != nil {
+			for _, s := range a.Splices {
+				if strings.ContainsFunc(s.New, func(r rune) bool { return r >= utf8.RuneSelf }) {
+					return nil, "", fault.New(fault.InvalidParameter, "%s is not valid UTF-8, so the characters beyond ASCII that the patch adds cannot be written in its charset; use edit with apply and name the charset", f.Name())
+				}
+			}
+		}
+		return a, a.Text(), nil
+	}
+	a, err := Apply(ctx, doc.Text(), f)
+	if err != nil {
+		return nil, "", err
+	}
+	b, err := doc.Apply(a.Splices)
+	if err != nil {
+		return nil, "", of(f, err)
+	}
+	return a, string(b), nil
+}
+
+// binaryHead is how far into a file a NUL byte makes it binary, as for git.
+const binaryHead = 8000
+
+// of names the file that a coded error is about.
+func of(f *File, err error) error {
+	if coded := new(fault.Error); errors.As(err, &coded) {
+		return fault.Hide(coded.Code, err, "%s: %s", f.Name(), coded.Message)
+	}
+	return err
+}
+
+// text reads v where it is not read yet.
+func (p *Plan) text(ctx context.Context, v *version) (string, error) {
+	if v.text == nil {
+		if v.of.was.text == nil {
+			text, err := p.load(ctx, v.of)
+			if err != nil {
+				return "", err
+			}
+			v.of.was.text = &text
+		}
+		v.text = v.of.was.text
+	}
+	return *v.text, nil
+}
+
+// load reads the file of n.
+func (p *Plan) load(ctx context.Context, n *node) (string, error) {
+	f, fi, err := n.at.OpenFileOnly()
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if fi.Size() > p.o.MaxBytes {
+		return "", fault.New(fault.LimitExceeded, "%s has %d bytes; a file to be patched may have at most %d (CONDUIT_MAX_FILE_READ_BYTES)", n.at.Abs, fi.Size(), p.o.MaxBytes)
+	}
+	var b strings.Builder
+	b.Grow(int(fi.Size()))
+	size, err := io.Copy(&b, io.LimitReader(f, p.o.MaxBytes+1))
+	if err != nil {
+		return "", fault.Hide(fault.FSReadFailed, err, "%s could not be read to its end", n.at.Abs)
+	}
+	if p.read += size; size > p.o.MaxBytes || p.read > filesAtOnce*p.o.MaxBytes {
+		return "", fault.New(fault.LimitExceeded, "the files of the patch have more than %d bytes together (%d times CONDUIT_MAX_FILE_READ_BYTES); patch them in several calls", filesAtOnce*p.o.MaxBytes, filesAtOnce)
+	}
+	return b.String(), ctx.Err()
+}
+
+// passes is how often a file of the largest size may be gone through: a file
+// may have several parts in a patch.
+const passes = 40
+
+// filesAtOnce is how many files of the largest size a patch may change.
+const filesAtOnce = 4
+
+// match refuses a file that has not the etag asked for.
+func (p *Plan) match(ctx context.Context, n *node) error {
+	have, err := p.etag(ctx, n)
+	if err == nil && have != p.o.IfMatch {
+		return fault.New(fault.PreconditionFailed, "%s has changed: its etag is %s, not the if_match given; read it again before patching", n.at.Abs, have)
+	}
+	return err
+}
+
+// etag is that of the file as it was.
+func (p *Plan) etag(ctx context.Context, n *node) (string, error) {
+	if n.tag == "" {
+		text, err := p.text(ctx, &n.was)
+		if err != nil {
+			return "", err
+		}
+		if n.tag, err = tagOf(ctx, text); err != nil {
+			return "", err
+		}
+	}
+	return n.tag, nil
+}
+
+func tagOf(ctx context.Context, text string) (string, error) {
+	sum, err := etag.Sum(ctx, strings.NewReader(text))
+	if err != nil {
+		return "", err
+	}
+	return etag.Of(sum), nil
+}
+
+// settle decides which renames are moves, and reads what the others need.
+func (p *Plan) settle(ctx context.Context) error {
+	for _, s := range p.Steps {
+		if s.Err != nil || s.Action != Rename {
+			continue
+		}
+		if s.moved = !s.at.was.exists && !s.from.is.exists && s.at.is.of == s.from; !s.moved {
+			_, err := p.text(ctx, &s.at.is)
+			if s.Err = err; ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// spread makes the steps that hang together fail together: those that mention
+// one path, and with Together all.
+func (p *Plan) spread() {
+	var failed []*Step
+	for _, s := range p.Steps {
+		if s.Err != nil {
+			failed = append(failed, s)
+		}
+	}
+	if len(failed) > 0 && p.o.Together {
+		p.fail(p.Steps, failed[0])
+	}
+	for ; len(failed) > 0; failed = failed[1:] {
+		for _, n := range failed[0].nodes() {
+			if !n.failed {
+				n.failed = true
+				failed = append(failed, p.fail(n.steps, failed[0])...)
+			}
+		}
+	}
+}
+
+// fail makes those of steps fail that were well but for with.
+func (p *Plan) fail(steps []*Step, with *Step) (failed []*Step) {
+	for _, s := range steps {
+		if s.Err == nil {
+			s.Err = fault.New(fault.PreconditionFailed, "%s was left as it was, since the part of the patch for %s failed", s.Name(), with.Name())
+			failed = append(failed, s)
+		}
+	}
+	return failed
+}
+
+// nodes returns the nodes that s mentions.
+func (s *Step) nodes() []*node {
+	var list []*node
+	for _, n := range []*node{s.at, s.from} {
+		if n != nil {
+			list = append(list, n)
+		}
+	}
+	return list
+}

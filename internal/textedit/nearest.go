@@ -1,0 +1,410 @@
+package textedit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of looking for what an old text may have meant.
+const (
+	nearTime   = 300 * time.Millisecond
+	nearShown  = 3
+	nearKept   = 12   // candidates that are compared exactly
+	nearRunes  = 1200 // longest text compared character by character
+	lineRunes  = 240  // of a line, where differences are shown
+	shingle    = 4    // bytes hashed together
+	shownBytes = 420  // of one candidate
+)
+
+// A near is a run of lines that is like an old text.
+type near struct {
+	first, last int // lines
+	from, to    int
+	score       float64 // by shingles, then by characters
+}
+
+// miss is the error for an old text that is not in the file: it shows the
+// places that are most like it.
+func (d *Doc) miss(ctx context.Context, i int, old string, m Matching) error {
+	bare := strings.TrimSuffix(old, "\n")
+	list, whole, err := d.nearest(ctx, bare)
+	if err != nil {
+		return err
+	}
+	how := "not in the file"
+	if m == Whitespace || m == Auto && strings.Contains(old, "\n") {
+		how += ", not even with other white space"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, ".old_text is %s.", how)
+	if !isASCII(old) && d.name == "" && !utf8.ValidString(d.text) {
+		b.WriteString(" The file is not UTF-8: name its charset, such as windows-1252.")
+	}
+	if len(list) == 0 {
+		b.WriteString(" Nothing in it is like that; read the file again.")
+		return wrong(i, "%s", b.String())
+	}
+	b.WriteString(" Most like it, with [-what only old_text has-] and {+what only the file has+}:")
+	for _, n := range list {
+		at := fmt.Sprintf("line %d", n.first)
+		if n.last > n.first {
+			at = fmt.Sprintf("lines %d-%d", n.first, n.last)
+		}
+		blank := ""
+		if d.blankly(bare, n) {
+			blank = ", and only in white space not"
+		}
+		fmt.Fprintf(&b, "\n%s, %d %% alike%s:%s", at, min(99, int(n.score*100)), blank, d.compare(bare, n))
+	}
+	if !whole {
+		b.WriteString("\n(Not all of the file was looked at, since that takes too long.)")
+	}
+	return wrong(i, "%s", b.String())
+}
+
+// nearest returns the runs of lines that are most like old, the most first, and
+// whether the whole file was looked at.
+func (d *Doc) nearest(ctx context.Context, old string) (list []near, whole bool, err error) {
+	var filter [1 << 10]uint64
+	length := 0
+	shingles(old, func(h uint16) { filter[h>>6] |= 1 << (h & 63) }, &length)
+	lines := strings.Count(old, "\n") + 1
+	if length == 0 {
+		return nil, true, nil
+	}
+	// What the last lines have, as a ring.
+	type tally struct{ from, hits, length int }
+	ring := make([]tally, lines)
+	var sum tally
+	var top []near
+	var best near
+	flush := func() {
+		if best.score > 0 {
+			top = insert(top, best)
+		}
+		best = near{}
+	}
+	until := time.Now().Add(nearTime)
+	whole = true
+	checked := 0
+	for at, n := 0, 1; at < len(d.text); n++ {
+		if at-checked > 1<<20 {
+			checked = at
+			if err := ctx.Err(); err != nil {
+				return nil, false, err
+			}
+			if time.Now().After(until) {
+				whole = false
+				break
+			}
+		}
+		end := len(d.text)
+		if k := strings.IndexByte(d.text[at:], '\n'); k >= 0 {
+			end = at + k
+		}
+		t := tally{from: at}
+		shingles(d.text[at:end], func(h uint16) {
+			if filter[h>>6]&(1<<(h&63)) != 0 {
+				t.hits++
+			}
+		}, &t.length)
+		slot := &ring[n%lines]
+		sum.hits += t.hits - slot.hits
+		sum.length += t.length - slot.length
+		*slot = t
+		first := max(1, n-lines+1)
+		w := near{first: first, last: n, from: ring[first%lines].from, to: end}
+		w.score = 2 * float64(sum.hits) / float64(length+sum.length)
+		if lines == 1 { // old may be a part of the line
+			w.score = min(1, float64(sum.hits)/float64(length)) + w.score/100
+		}
+		if w.first >= best.first+lines {
+			flush()
+		}
+		if w.score > best.score {
+			best = w
+		}
+		at = end + 1
+	}
+	flush()
+	for i := range top {
+		top[i].score = d.likeness(old, top[i])
+	}
+	slices.SortStableFunc(top, func(a, b near) int { return cmp.Compare(b.score, a.score) })
+	for _, n := range top {
+		if n.score >= 0.4 && len(list) < nearShown && !slices.ContainsFunc(list, func(o near) bool { return n.first <= o.last && o.first <= n.last }) {
+			list = append(list, n)
+		}
+	}
+	return list, whole, nil
+}
+
+// insert puts n into top, the best first.
+func insert(top []near, n near) []near {
+	if len(top) == nearKept && top[nearKept-1].score >= n.score {
+		return top
+	}
+	i, _ := slices.BinarySearchFunc(top, n, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), -1) // after its equals
+	})
+	top = slices.Insert(top, i, n)
+	return top[:min(len(top), nearKept)]
+}
+
+// shingles calls yield with a hash for each group of bytes of s that are not
+// white space, and adds to length how many there are. A shorter s is one group.
+func shingles(s string, yield func(uint16), length *int) {
+	var window uint32
+	n := 0
+	for i := range len(s) {
+		c := s[i]
+		if c == ' ' || c == '\t' || c == '\r' {
+			continue
+		}
+		if c == '\n' {
+			if n > 0 && n < shingle {
+				*length++
+				yield(uint16(window * 0x9E3779B1 >> 16))
+			}
+			window, n = 0, 0
+			continue
+		}
+		window = window<<8 | uint32(c)
+		if n++; n >= shingle {
+			*length++
+			yield(uint16(window * 0x9E3779B1 >> 16))
+		}
+	}
+	if n > 0 && n < shingle {
+		*length++
+		yield(uint16(window * 0x9E3779B1 >> 16))
+	}
+}
+
+// likeness is how much of old and the lines n is the same, from 0 to 1.
+func (d *Doc) likeness(old string, n near) float64 {
+	file := unified(d.text[n.from:n.to])
+	part := n.first == n.last // old may be a part of a line
+	if part {
+		old, file = strings.TrimSpace(old), strings.TrimSpace(file)
+	}
+	a, b := []rune(clipTo(old, 4*nearRunes)), []rune(clipTo(file, 4*nearRunes))
+	if len(a) > nearRunes || !part && len(b) > nearRunes {
+		return min(n.score, 1)
+	}
+	// The distance of Levenshtein, for a part of a line with both ends free.
+	row := make([]int, len(b)+1)
+	for j := range row {
+		if !part {
+			row[j] = j
+		}
+	}
+	for i, r := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, s := range b {
+			cost := diagonal
+			if r != s {
+				cost = min(diagonal, row[j], row[j+1]) + 1
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	distance, size := row[len(b)], max(len(a), len(b))
+	if part {
+		distance, size = slices.Min(row), len(a)
+	}
+	return max(0, 1-float64(distance)/float64(max(size, 1)))
+}
+
+// blankly reports whether the lines n differ from old in white space alone.
+func (d *Doc) blankly(old string, n near) bool {
+	return slices.Equal(strings.Fields(old), strings.Fields(d.text[n.from:n.to]))
+}
+
+// compare shows how the lines n differ from old: the first two that do.
+func (d *Doc) compare(old string, n near) string {
+	was := strings.Split(old, "\n")
+	is := strings.Split(unified(d.text[n.from:n.to]), "\n")
+	var parts []string
+	for i := range max(len(was), len(is)) {
+		var a, b string
+		if i < len(was) {
+			a = was[i]
+		}
+		if i < len(is) {
+			b = is[i]
+		}
+		if a == b {
+			continue
+		}
+		if len(parts) == 2 {
+			parts = append(parts, "…")
+			break
+		}
+		text := differences(a, b, len(was) == 1)
+		if len(was) > 1 || len(is) > 1 {
+			text = fmt.Sprintf("\n  line %d: %s", n.first+i, text)
+		} else {
+			text = " " + text
+		}
+		parts = append(parts, clipTo(text, shownBytes/2))
+	}
+	if len(parts) == 0 {
+		return " only the line end at the end differs"
+	}
+	return strings.Join(parts, "")
+}
+
+// clipTo cuts s at n bytes.
+func clipTo(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// differences shows a and b as one line in which what only a has stands in
+// [- -] and what only b has in {+ +}. Where part is set, a may be a part of b,
+// and what surrounds it there is no difference.
+func differences(a, b string, part bool) string {
+	x, y := []rune(a), []rune(b)
+	x, y = x[:min(len(x), lineRunes)], y[:min(len(y), 4*lineRunes)]
+	if part {
+		y = closest(x, y)
+	}
+	y = y[:min(len(y), lineRunes)]
+	// A longest common subsequence.
+	width := len(y) + 1
+	longest := make([]int16, (len(x)+1)*width)
+	for i := len(x) - 1; i >= 0; i-- {
+		for j := len(y) - 1; j >= 0; j-- {
+			at := i*width + j
+			if x[i] == y[j] {
+				longest[at] = longest[at+width+1] + 1
+			} else {
+				longest[at] = max(longest[at+width], longest[at+1])
+			}
+		}
+	}
+	var list []run
+	for i, j := 0, 0; i < len(x) || j < len(y); {
+		switch at := i*width + j; {
+		case i < len(x) && j < len(y) && x[i] == y[j]:
+			list = add(list, 0, x[i])
+			i++
+			j++
+		case j == len(y) || i < len(x) && longest[at+width] >= longest[at+1]:
+			list = add(list, 1, x[i])
+			i++
+		default:
+			list = add(list, 2, y[j])
+			j++
+		}
+	}
+	var out strings.Builder
+	for k := 0; k < len(list); k++ {
+		if r := list[k]; r.kind == 0 && !r.trifling(k, len(list)) {
+			out.WriteString(shorten(r.both, k > 0, k+1 < len(list)))
+			continue
+		}
+		var only [2][]rune
+		for ; k < len(list) && (list[k].kind != 0 || list[k].trifling(k, len(list))); k++ {
+			r := list[k]
+			if r.kind != 2 {
+				only[0] = append(only[0], r.both...)
+			}
+			if r.kind != 1 {
+				only[1] = append(only[1], r.both...)
+			}
+		}
+		k--
+		if len(only[0]) > 0 {
+			out.WriteString("[-" + visible(only[0]) + "-]")
+		}
+		if len(only[1]) > 0 {
+			out.WriteString("{+" + visible(only[1]) + "+}")
+		}
+	}
+	return out.String()
+}
+
+// A run is characters that both texts have (0), the first (1) or the second (2).
+type run struct {
+	kind int
+	both []rune
+}
+
+func add(list []run, kind int, r rune) []run {
+	if n := len(list); n > 0 && list[n-1].kind == kind {
+		list[n-1].both = append(list[n-1].both, r)
+		return list
+	}
+	return append(list, run{kind, []rune{r}})
+}
+
+// trifling reports whether r, common to both texts and the k-th of n runs, is
+// too short between two differences to be told by itself.
+func (r run) trifling(k, n int) bool { return k > 0 && k < n-1 && len(r.both) < 3 }
+
+// kept is how many characters are shown on either side of a difference.
+const kept = 24
+
+// shorten leaves out the middle of what does not differ.
+func shorten(r []rune, before, after bool) string {
+	head, tail := 0, 0
+	if before {
+		head = kept
+	}
+	if after {
+		tail = kept
+	}
+	if len(r) <= head+tail+3 {
+		return visible(r)
+	}
+	return visible(r[:head]) + "…" + visible(r[len(r)-tail:])
+}
+
+var escapes = strings.NewReplacer("\t", `\t`, "\r", `\r`, "\x00", `\0`)
+
+func visible(r []rune) string { return escapes.Replace(string(r)) }
+
+// closest returns the part of y that is most like x.
+func closest(x, y []rune) []rune {
+	type cell struct{ cost, from int }
+	row := make([]cell, len(y)+1)
+	for j := range row {
+		row[j] = cell{0, j}
+	}
+	for i, r := range x {
+		diagonal := row[0]
+		row[0] = cell{i + 1, 0}
+		for j, s := range y {
+			next := diagonal
+			if r != s {
+				for _, c := range []cell{row[j], row[j+1]} {
+					if c.cost < next.cost {
+						next = c
+					}
+				}
+				next.cost++
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	end := 0
+	for j, c := range row {
+		if c.cost < row[end].cost {
+			end = j
+		}
+	}
+	return y[row[end].from:end]
+}
