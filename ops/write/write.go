@@ -10,7 +10,7 @@ func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:          Tool,
 		Discriminator: "action",
-		Summary:       "Write, copy, move and delete local files in batches; each entry succeeds or fails by itself, results in order.",
+		Summary:       "Write, copy, move, delete and archive files; entries succeed or fail singly.",
 		Echo:          true,
 		Notices:       true,
 	})

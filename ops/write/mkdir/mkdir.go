@@ -15,7 +15,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:       write.Tool,
 	Name:       "mkdir",
-	Summary:    "Create directories; existing ones are fine.",
+	Summary:    "Create directories.",
 	Effect:     registry.Additive,
 	Idempotent: true,
 	Errors: []fault.Code{
@@ -35,7 +35,7 @@ type params struct {
 
 type entry struct {
 	Path      registry.Path `json:"path" jsonschema_description:"File or directory."`
-	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"mkdir: make missing parents. delete: allow non-empty directories."`
+	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"Also missing parents; also what is in it."`
 }
 
 type result struct {

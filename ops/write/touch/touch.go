@@ -19,7 +19,7 @@ func init() { registry.Register(desc, build) }
 var desc = registry.Desc{
 	Tool:       write.Tool,
 	Name:       "touch",
-	Summary:    "Set times to now; create a missing file empty.",
+	Summary:    "Set times to now, or create empty files.",
 	Effect:     registry.Additive,
 	Idempotent: true,
 	Errors: []fault.Code{
