@@ -201,13 +201,15 @@ func (p published) object(op *registry.Op, others string) map[string]any {
 
 var takers = regexp.MustCompile(`\(([a-z_, ]+)\)`)
 
-// takenBy reads the ops in front of a description: "(put, mkdir) …".
+// takenBy reads the ops in front of a description: "(put, mkdir) …", or all but
+// some: "(not archive) …".
 func (p published) takenBy(op *registry.Op) bool {
 	if !strings.HasPrefix(p.Description, "(") {
 		return true
 	}
 	for _, m := range takers.FindAllStringSubmatch(p.Description, -1) {
-		if slices.Contains(strings.Split(m[1], ", "), op.Name) {
+		names, others := strings.CutPrefix(m[1], "not ")
+		if slices.Contains(strings.Split(names, ", "), op.Name) != others {
 			return true
 		}
 	}

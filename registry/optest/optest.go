@@ -68,6 +68,13 @@ func mount(t testing.TB, set *registry.Set, op *registry.Op, env map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Sizes that messages tell count the paths in responses, so these are of one
+	// length everywhere.
+	const length = 120
+	base = filepath.Join(base, strings.Repeat("x", max(1, length-len(base))))
+	if err := os.Mkdir(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	b := &Bench{Dir: filepath.Join(base, "in"), Out: filepath.Join(base, "out"), op: op, set: set}
 	for _, dir := range []string{b.Dir, b.Out} {
 		if err := os.Mkdir(dir, 0o755); err != nil {

@@ -44,7 +44,7 @@ type settings struct {
 
 type params struct {
 	Sources     []registry.Source `json:"sources" jsonschema:"minItems=1" jsonschema_description:"Paths, archive.zip!/inner/path, URLs."`
-	Format      string            `json:"format,omitempty" jsonschema:"enum=text,enum=base64,enum=markdown,enum=media,enum=checksum" jsonschema_description:"Default text, or base64 if binary."`
+	Format      string            `json:"format,omitempty" jsonschema:"enum=text,enum=base64,enum=markdown,enum=media,enum=checksum" jsonschema_description:"Default: text, or base64 if binary."`
 	Algorithm   string            `json:"checksum_algorithm,omitempty" jsonschema_description:"md5, sha1, sha256 or sha512."`
 	Offset      int64             `json:"offset,omitempty" jsonschema:"minimum=0" jsonschema_description:"First byte."`
 	Length      int64             `json:"length,omitempty" jsonschema:"minimum=-1,default=-1" jsonschema_description:"Bytes; -1: all."`
