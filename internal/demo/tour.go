@@ -51,6 +51,20 @@ var steps = []step{
 	{"Find files by size and type", "find",
 		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":8000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
 
+	{"Write a file to edit", "write", `{"action":"put","entries":[{"path":"src/tide.go","content":"package tide\n\nfunc Hours() int {\n\tif true {\n\t\treturn 12\n\t}\n\treturn 0\n}\n"}]}`, false, "File created."},
+	{"Change a line of it", "edit", `{"operation":"apply","changes":[{"path":"src/tide.go","edits":[{"old_text":"return 12","new_text":"return 6"}]}],"view":"lean"}`, false, "+\t\treturn 6"},
+	{"A text that is not there; the nearest places are shown", "edit", `{"operation":"apply","changes":[{"path":"src/tide.go","edits":[{"old_text":"return 7","new_text":"return 8"}]}],"view":"lean"}`, true, "{+6+}"},
+	{"Replace in several files", "edit", `{"operation":"replace","base_path":"src","glob":"*.go","pattern":"\\bHours\\b","is_regex":true,"replacement":"High$&","view":"lean"}`, false, "+func HighHours() int {"},
+	{"Apply a patch that also makes a file", "edit", `{"operation":"patch","base_path":"src","patch":"--- a/tide.go\n+++ b/tide.go\n@@ -1,3 +1,4 @@\n package tide\n \n+// HighHours is half a day's half.\n func HighHours() int {\n--- /dev/null\n+++ b/doc.go\n@@ -0,0 +1 @@\n+package tide\n"}`, false, `"action":"created"`},
+	{"Undo that", "edit", `{"operation":"undo"}`, false, `"action":"removed"`},
+	{"What was changed lately", "list", `{"operation":"system_info","info_type":"recent_changes"}`, false, `"operation":"edit.undo"`},
+
+	{"Pack a tree", "write", `{"action":"archive","source_paths":["src","README.md"],"archive_path":"backup.tar.gz","format":"tar.gz"}`, false, `"status":"success"`},
+	{"List what is in the archive", "list", `{"operation":"entries","path":"backup.tar.gz!/","recursive_depth":2,"view":"lean"}`, false, "tide.go"},
+	{"Compare a file with the one in it", "edit", `{"operation":"apply","changes":[{"path":"src/tide.go","edits":[{"start_line":1,"end_line":1,"new_text":"package tides"}]}],"view":"lean"}`, false, "+package tides"},
+	{"… as a diff", "read", `{"operation":"diff","sources":["backup.tar.gz!/src/tide.go","src/tide.go"],"view":"lean"}`, false, "+package tides"},
+	{"Unpack it elsewhere", "write", `{"action":"unarchive","archive_path":"backup.tar.gz","destination_path":"restored"}`, false, `"extracted_files_count":`},
+
 	{"Read a web page as Markdown", "read", `{"operation":"content","sources":["$SITE/tides"],"format":"markdown","view":"lean"}`, false, "[shore]($SITE/shore)"},
 	{"Go on in it; no second request is made", "read", `{"operation":"content","sources":["$SITE/tides"],"format":"markdown","offset":200,"length":80}`, false, `"range_request_status":"simulated"`},
 	{"Ask what a URL leads to", "read", `{"operation":"metadata","sources":["$SITE/tides"]}`, false, `"http_status_code":200`},
@@ -82,6 +96,12 @@ func tour(binary, repository string, out io.Writer) error {
 		return err
 	}
 
+	state, err := os.MkdirTemp("", "conduit-demo-state-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(state)
+
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	server := exec.Command(binary)
@@ -91,7 +111,7 @@ func tour(binary, repository string, out io.Writer) error {
 			server.Env = append(server.Env, v)
 		}
 	}
-	server.Env = append(server.Env, "CONDUIT_ALLOWED_PATHS="+tree, "CONDUIT_LOG_FILE_PATH=NONE")
+	server.Env = append(server.Env, "CONDUIT_ALLOWED_PATHS="+tree, "CONDUIT_LOG_FILE_PATH=NONE", "CONDUIT_JOURNAL_DIR="+filepath.Join(state, "journal"))
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "demo", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: server}, nil)
 	if err != nil {
 		return fmt.Errorf("connecting to %s: %w", binary, err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sergi/go-diff/diffmatchpatch"
 )
 
 // Bounds of looking for what an old text may have meant.
@@ -277,83 +279,44 @@ func clipTo(s string, n int) string {
 // and what surrounds it there is no difference.
 func differences(a, b string, part bool) string {
 	x, y := []rune(a), []rune(b)
-	x, y = x[:min(len(x), lineRunes)], y[:min(len(y), 4*lineRunes)]
-	if part {
-		y = closest(x, y)
+	x = x[:min(len(x), lineRunes)]
+	if part && len(y) > lineRunes {
+		y = closest(x, y[:min(len(y), 4*lineRunes)])
 	}
 	y = y[:min(len(y), lineRunes)]
-	// A longest common subsequence.
-	width := len(y) + 1
-	longest := make([]int16, (len(x)+1)*width)
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
-			at := i*width + j
-			if x[i] == y[j] {
-				longest[at] = longest[at+width+1] + 1
-			} else {
-				longest[at] = max(longest[at+width], longest[at+1])
-			}
-		}
-	}
-	var list []run
-	for i, j := 0, 0; i < len(x) || j < len(y); {
-		switch at := i*width + j; {
-		case i < len(x) && j < len(y) && x[i] == y[j]:
-			list = add(list, 0, x[i])
-			i++
-			j++
-		case j == len(y) || i < len(x) && longest[at+width] >= longest[at+1]:
-			list = add(list, 1, x[i])
-			i++
-		default:
-			list = add(list, 2, y[j])
-			j++
-		}
+	d := diffmatchpatch.New()
+	d.DiffTimeout = 100 * time.Millisecond
+	list := d.DiffCleanupSemantic(d.DiffMainRunes(x, y, false))
+	if part {
+		list = withoutSurroundings(list)
 	}
 	var out strings.Builder
-	for k := 0; k < len(list); k++ {
-		if r := list[k]; r.kind == 0 && !r.trifling(k, len(list)) {
-			out.WriteString(shorten(r.both, k > 0, k+1 < len(list)))
-			continue
-		}
-		var only [2][]rune
-		for ; k < len(list) && (list[k].kind != 0 || list[k].trifling(k, len(list))); k++ {
-			r := list[k]
-			if r.kind != 2 {
-				only[0] = append(only[0], r.both...)
-			}
-			if r.kind != 1 {
-				only[1] = append(only[1], r.both...)
-			}
-		}
-		k--
-		if len(only[0]) > 0 {
-			out.WriteString("[-" + visible(only[0]) + "-]")
-		}
-		if len(only[1]) > 0 {
-			out.WriteString("{+" + visible(only[1]) + "+}")
+	for k, r := range list {
+		text := []rune(r.Text)
+		switch r.Type {
+		case diffmatchpatch.DiffEqual:
+			out.WriteString(shorten(text, k > 0, k+1 < len(list)))
+		case diffmatchpatch.DiffDelete:
+			out.WriteString("[-" + visible(text) + "-]")
+		case diffmatchpatch.DiffInsert:
+			out.WriteString("{+" + shorten(text, true, true) + "+}")
 		}
 	}
 	return out.String()
 }
 
-// A run is characters that both texts have (0), the first (1) or the second (2).
-type run struct {
-	kind int
-	both []rune
-}
-
-func add(list []run, kind int, r rune) []run {
-	if n := len(list); n > 0 && list[n-1].kind == kind {
-		list[n-1].both = append(list[n-1].both, r)
-		return list
+// withoutSurroundings drops what only the second text has at its ends, unless it
+// stands in place of something.
+func withoutSurroundings(list []diffmatchpatch.Diff) []diffmatchpatch.Diff {
+	isInsert := func(at int) bool { return list[at].Type == diffmatchpatch.DiffInsert }
+	if n := len(list); n > 1 && isInsert(n-1) && list[n-2].Type == diffmatchpatch.DiffEqual {
+		list = list[:n-1]
 	}
-	return append(list, run{kind, []rune{r}})
+	if len(list) > 1 && isInsert(0) && list[1].Type == diffmatchpatch.DiffEqual {
+		list = list[1:]
+	}
+	return list
 }
-
-// trifling reports whether r, common to both texts and the k-th of n runs, is
-// too short between two differences to be told by itself.
-func (r run) trifling(k, n int) bool { return k > 0 && k < n-1 && len(r.both) < 3 }
 
 // kept is how many characters are shown on either side of a difference.
 const kept = 24

@@ -207,9 +207,9 @@ func TestMissesShowWhatIsThere(t *testing.T) {
 		what, old string
 		says      []string
 	}{
-		{"a part of a line", "add(a, b int64)", []string{"line 1, 86 % alike: add(a, b int[-64-])"}},
-		{"several lines", "func sub(x, y int) int {\n\treturn x - y\n}", []string{"lines 5-7, ", "\n  line 5: func sub([-x, y-]{+a, b+} int) int {", "\n  line 6: \\treturn [-x-]{+a+} - [-y-]{+b+}"}},
-		{"in order of likeness", "\treturn a  *  b", []string{"line 10, 85 % alike, and only in white space not: \\treturn a [- *  -]{+* +}b", "line 2, "}},
+		{"a part of a line", "add(a, b int64)", []string{"line 1, 86 % alike: add(a, b int[-64)-]{+) int {+}"}},
+		{"several lines", "func sub(x, y int) int {\n\treturn x - y\n}", []string{"lines 5-7, ", "\n  line 5: func sub([-x-]{+a+}, [-y-]{+b+} int) int {", "\n  line 6: \\treturn [-x-]{+a+} - [-y-]{+b+}"}},
+		{"in order of likeness", "\treturn a  *  b", []string{"line 10, 85 % alike, and only in white space not: \\treturn a [- * -]{+*+} b", "line 2, "}},
 	} {
 		_, _, err := edited(t, text, textedit.Exact, E{Old: c.old})
 		_, message := fault.Of(err)
