@@ -11,7 +11,7 @@ flags  := -trimpath -ldflags "-s -w"
 # 30 MB
 limit  := 30000000
 
-.PHONY: build demo test check cover docs snapshots bench
+.PHONY: build demo test test-real-cli interop check cover docs snapshots bench
 
 build:
 	$(static) go build $(flags) -o $(binary) ./cmd/conduit-mcp
@@ -21,6 +21,16 @@ demo: build
 
 test:
 	go test $(race) -timeout 15m ./...
+
+# Real coding agents from the npm registry against a model of the test's own;
+# REALCLI_DIR keeps the installation.
+test-real-cli:
+	go test -tags realcli -run TestRealAgents -v -timeout 30m ./internal/agentcli
+
+# Archives of other programs, and theirs of ours; needs those that .ci/run installs.
+interop:
+	go vet -tags interop ./internal/pack
+	go test -tags interop -run 'Others|Theirs|Sparse' ./internal/pack
 
 check: build
 	@bad=$$(find . -name '*.go' -not -path '*/testdata/*' -not -path './.git/*' -print0 | xargs -0 $(gofmt) -l); \

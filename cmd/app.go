@@ -65,7 +65,11 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 	if dir := kept.Path(lookup); dir != "" {
 		state = append(state, dir)
 	}
-	a.roots, a.skipped, err = roots.New(roots.Config{Allowed: a.dirs, Home: a.homeAbs, Project: a.projectAbs, Denied: a.deniedRules, State: state})
+	left, err := records(a.set, lookup)
+	if err != nil {
+		return a, err
+	}
+	a.roots, a.skipped, err = roots.New(roots.Config{Allowed: a.dirs, Home: a.homeAbs, Project: a.projectAbs, Denied: a.deniedRules, State: state, Records: left})
 	for _, s := range a.skipped {
 		code, message := fault.Of(s)
 		a.log.Warn("allowed path left out", "error_code", code, "err", message)

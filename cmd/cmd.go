@@ -36,6 +36,8 @@ func Run(args []string, lookup func(string) (string, bool), stdout, stderr io.Wr
 		return call(args[1:], lookup, stdout, stderr)
 	case "doctor":
 		return doctor(args[1:], lookup, stdout)
+	case "agent":
+		return agent(args[1:], lookup, stdout, stderr)
 	case "version", "--version", "-v":
 		fmt.Fprintln(stdout, "conduit-mcp", version)
 		return 0
@@ -63,6 +65,8 @@ const usage = `conduit-mcp: an MCP server for local files.
                                     one operation through the whole chain
   conduit-mcp doctor                check settings, directories and log, and
                                     show what to paste into a client
+  conduit-mcp agent COMMAND         tasks for coding agents; without a COMMAND
+                                    it lists them
   conduit-mcp version
   conduit-mcp help
 

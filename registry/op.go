@@ -78,6 +78,9 @@ type Env struct {
 	shared  map[reflect.Type]any
 	closing sync.Mutex
 	closes  []func() error
+
+	listing sync.Mutex
+	lists   []func()
 }
 
 // Server is what a server says of itself.
@@ -115,6 +118,26 @@ func (e *Env) OnClose(f func() error) {
 	e.closing.Lock()
 	defer e.closing.Unlock()
 	e.closes = append(e.closes, f)
+}
+
+// OnList has f called when a client first asks for the list of tools. It must
+// return at once. It may be called from builders and from the make function of
+// [Shared].
+func (e *Env) OnList(f func()) {
+	e.listing.Lock()
+	defer e.listing.Unlock()
+	e.lists = append(e.lists, f)
+}
+
+// Listed runs the functions given to OnList, each once.
+func (e *Env) Listed() {
+	e.listing.Lock()
+	lists := e.lists
+	e.lists = nil
+	e.listing.Unlock()
+	for _, f := range lists {
+		f()
+	}
 }
 
 // Close runs the functions given to OnClose once and returns the first error.

@@ -32,6 +32,7 @@ type Options struct {
 type Mux struct {
 	tools   map[string]*tool
 	names   []string
+	env     *registry.Env
 	log     *slog.Logger
 	running chan struct{}
 	owed    owed
@@ -53,7 +54,7 @@ type bound struct {
 
 // New binds every op of set with env and wraps it in chain.
 func New(set *registry.Set, env *registry.Env, chain registry.Middleware, o Options) (*Mux, error) {
-	m := &Mux{tools: map[string]*tool{}, log: env.Log, running: make(chan struct{}, maxRunning), Options: o}
+	m := &Mux{tools: map[string]*tool{}, env: env, log: env.Log, running: make(chan struct{}, maxRunning), Options: o}
 	for _, t := range set.Tools() {
 		schema, err := set.InputSchema(t.Name)
 		if err != nil {
@@ -89,7 +90,17 @@ func (m *Mux) Mount(s *mcp.Server) {
 			return m.Call(ctx, req.Params.Name, req.Params.Arguments)
 		})
 	}
-	s.AddReceivingMiddleware(m.unknownTool)
+	s.AddReceivingMiddleware(m.unknownTool, m.listed)
+}
+
+// listed lets ops know that a client asks for the list of tools.
+func (m *Mux) listed(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method == "tools/list" {
+			m.env.Listed()
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // unknownTool answers calls of tools that do not exist with our own code; the

@@ -21,8 +21,9 @@ type rules struct {
 
 // newRules reads deny patterns: an absolute or "~" path or glob; a pattern
 // without a slash matches a name anywhere; a relative one with slashes matches
-// anywhere too. State paths are literal.
-func newRules(denied, state []string, expand func(string) (string, error)) (rules, error) {
+// anywhere too. Records are such patterns that nobody configured. State paths
+// are literal.
+func newRules(denied, records, state []string, expand func(string) (string, error)) (rules, error) {
 	var r rules
 	for _, raw := range denied {
 		p, err := expand(raw)
@@ -34,22 +35,30 @@ func newRules(denied, state []string, expand func(string) (string, error)) (rule
 			return r, fault.New(fault.ConfigInvalid, "CONDUIT_DENIED_PATHS: %q is no valid glob", raw)
 		}
 		r.configured = append(r.configured, filepath.FromSlash(p))
-		abs := filepath.IsAbs(filepath.FromSlash(p))
-		switch {
-		case abs && !strings.ContainsAny(p, "*?[{\\"):
-			r.addLiteral(filepath.FromSlash(p))
-		case abs:
-			r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
-		case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
-			r.elements = append(r.elements, fold(strings.TrimSuffix(p, "/")))
-		default:
-			r.runs = append(r.runs, fold(strings.TrimSuffix(p, "/")))
-		}
+		r.add(p)
+	}
+	for _, p := range records {
+		r.add(filepath.ToSlash(p))
 	}
 	for _, p := range state {
 		r.addLiteral(p)
 	}
 	return r, nil
+}
+
+// add takes in a valid pattern with "/" between its elements.
+func (r *rules) add(p string) {
+	abs := filepath.IsAbs(filepath.FromSlash(p))
+	switch {
+	case abs && !strings.ContainsAny(p, "*?[{\\"):
+		r.addLiteral(filepath.FromSlash(p))
+	case abs:
+		r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
+	case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
+		r.elements = append(r.elements, fold(strings.TrimSuffix(p, "/")))
+	default:
+		r.runs = append(r.runs, fold(strings.TrimSuffix(p, "/")))
+	}
 }
 
 // addLiteral denies p as written and where its links lead.

@@ -2,6 +2,7 @@
 package all
 
 import (
+	_ "github.com/conduit-mcp/conduit-mcp/ops/agent"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/edit/apply"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/edit/patch"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/edit/replace"

@@ -1,0 +1,67 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// A group is a process group of its own, and what left it.
+type group struct {
+	cmd  *exec.Cmd
+	mark string
+	id   int
+}
+
+func newGroup(cmd *exec.Cmd, mark string) *group {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return &group{cmd: cmd, mark: mark}
+}
+
+func (g *group) started() { g.id = g.cmd.Process.Pid }
+func (g *group) close()   {}
+
+func (g *group) end(grace time.Duration, hurry <-chan struct{}) { endFamily(g, grace, hurry) }
+
+func (g *group) ask()   { g.signal(syscall.SIGTERM) }
+func (g *group) force() { g.signal(syscall.SIGKILL) }
+
+func (g *group) signal(s syscall.Signal) {
+	_ = syscall.Kill(-g.id, s)
+	for _, pid := range marked(g.mark, 0) {
+		_ = syscall.Kill(pid, s)
+	}
+}
+
+func terminate(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }
+func kill(pid int)      { _ = syscall.Kill(pid, syscall.SIGKILL) }
+
+func signalOf(p *os.ProcessState) string {
+	if st, ok := p.Sys().(syscall.WaitStatus); ok && st.Signaled() {
+		return signalName(st.Signal())
+	}
+	return ""
+}
+
+func signalName(s syscall.Signal) string {
+	switch s {
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case syscall.SIGKILL:
+		return "SIGKILL"
+	case syscall.SIGINT:
+		return "SIGINT"
+	case syscall.SIGHUP:
+		return "SIGHUP"
+	case syscall.SIGSEGV:
+		return "SIGSEGV"
+	case syscall.SIGABRT:
+		return "SIGABRT"
+	case syscall.SIGPIPE:
+		return "SIGPIPE"
+	}
+	return s.String()
+}

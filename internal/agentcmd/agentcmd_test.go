@@ -1,0 +1,160 @@
+package agentcmd_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcmd"
+	"github.com/conduit-mcp/conduit-mcp/internal/roots"
+)
+
+// fake is the program that plays agents.
+var fake string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "agentcmd-test-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	fake = filepath.Join(dir, "fakecli.exe")
+	if out, err := exec.Command("go", "build", "-o", fake, "../agentcli/testdata/fakecli").CombinedOutput(); err != nil {
+		fmt.Fprintln(os.Stderr, string(out))
+		return 1
+	}
+	os.Setenv("HOME", dir) // nothing of these tests belongs to the user
+	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	return m.Run()
+}
+
+// A terminal runs commands in a scratch directory.
+type terminal struct {
+	t     *testing.T
+	dir   string
+	stdin string
+}
+
+func newTerminal(t *testing.T, conf string) *terminal {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf = strings.ReplaceAll(conf, "$FAKE", fake)
+	if err := os.WriteFile(filepath.Join(dir, "mcp-conduit.config.json"), []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &terminal{t: t, dir: dir}
+}
+
+func (x *terminal) run(args ...string) (code int, stdout, stderr string) {
+	x.t.Helper()
+	r, _, err := roots.New(roots.Config{Allowed: []string{x.dir}, Home: x.dir, Project: x.dir})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code = agentcmd.Main(x.t.Context(), args, agentcmd.Host{
+		Stdin: strings.NewReader(x.stdin), Stdout: &out, Stderr: &errs, Resolve: r.Resolve,
+		Engine: func() (*agentcli.Engine, error) {
+			return agentcli.Open(agentcli.Settings{Project: x.dir}, agentcli.Services{
+				Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{x.dir}})
+		}})
+	return code, out.String(), errs.String()
+}
+
+const conf = `{"providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "outputFormat": "codex-jsonl", "args": ["stdin", "say codex", "write note.txt hi"]},
+	"bad": {"binary": "$FAKE", "inputMode": "stdin", "args": ["err it broke", "exit 3"]}}}`
+
+func TestRun(t *testing.T) {
+	x := newTerminal(t, conf)
+	code, out, errs := x.run("run", "--provider", "fake", "Write a note.", "--id", "a", "--allow", "*.md", "--test", "true", "--env", "A=1")
+	if code != 0 || out != "Wrote the note.\n\n--- /dev/null\n+++ b/note.txt\n@@ -0,0 +1 @@\n+hi\n" {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+	for _, want := range []string{"session  x-1\n", "text     Wrote the note.\n", "warning  POLICY_ALLOWLIST_VIOLATION", "succeeded  task a, 1 files changed; audit " + x.dir} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("stderr lacks %q:\n%s", want, errs)
+		}
+	}
+	if code, out, errs = x.run("run", "--provider", "bad", "--json", "x"); code != 1 || !strings.Contains(out, `"class": "exit_code"`) {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+	x.stdin = "From a file."
+	if code, out, errs = x.run("run", "--provider", "fake", "--dry-run", "-"); code != 0 || !strings.Contains(out, "# 2.0 TASK\nFrom a file.\n") {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+	if code, out, _ = x.run("tasks"); code != 0 || strings.Count(out, "\n") != 2 || !strings.Contains(out, "succeeded    fake        a  "+x.dir) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if code, out, errs = x.run("show", "--wait", "a"); code != 0 || !strings.HasPrefix(out, "Wrote the note.\n") || !strings.Contains(errs, "edit add note.txt") {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+	if code, out, _ = x.run("cancel", "a"); code != 0 || out != "succeeded\n" {
+		t.Errorf("%d\n%s", code, out)
+	}
+	code, out, _ = x.run("tasks", "--json")
+	var list []agentcli.Status
+	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) != 2 {
+		t.Errorf("%d %v\n%s", code, err, out)
+	}
+}
+
+func TestApply(t *testing.T) {
+	x := newTerminal(t, conf)
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "first"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = x.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	code, _, errs := x.run("run", "--provider", "fake", "--id", "w", "--worktree", "x")
+	if code != 0 || !strings.Contains(errs, "in refs/conduit/w; conduit-mcp agent apply w takes them over") {
+		t.Errorf("%d\n%s", code, errs)
+	}
+	if code, out, errs := x.run("apply", "w"); code != 0 || out != "note.txt\n" {
+		t.Errorf("%d\n%s%s", code, out, errs)
+	}
+	if _, err := os.Stat(filepath.Join(x.dir, "note.txt")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	x := newTerminal(t, conf)
+	if code, out, _ := x.run("health", "fake"); code != 0 || out != "fake         ok  fakecli 1.2.3\n" {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if code, out, _ := x.run("health", "--json", "none"); code != 1 || !strings.Contains(out, `"reason": "unknown provider"`) {
+		t.Errorf("%d\n%s", code, out)
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	x := newTerminal(t, conf)
+	for _, args := range [][]string{{}, {"fly"}, {"run"}, {"run", "--fast", "x"}, {"run", "a", "b"}, {"show"}, {"tasks", "x"}, {"run", "--provider", "fake", "--env", "A", "x"}} {
+		if code, out, errs := x.run(args...); code != 2 || out != "" || !strings.Contains(errs, "usage: conduit-mcp agent") {
+			t.Errorf("%q: %d\n%s\n%s", args, code, out, errs)
+		}
+	}
+	for _, args := range [][]string{{"run", "--provider", "none", "x"}, {"run", "--provider", "fake", "--cwd", "/", "x"}, {"show", "none"}, {"apply", "none"}, {"cancel", "none"}, {"tasks", "--cwd", "/"}} {
+		if code, out, errs := x.run(args...); code != 1 || out != "" || !strings.HasPrefix(errs, "conduit-mcp: ERR_") {
+			t.Errorf("%q: %d\n%s\n%s", args, code, out, errs)
+		}
+	}
+	x = newTerminal(t, `{"polcy": {}}`)
+	if code, _, errs := x.run("health"); code != 1 || !strings.Contains(errs, "ERR_CONFIG_INVALID") || !strings.Contains(errs, "/polcy: unknown key") {
+		t.Errorf("%d\n%s", code, errs)
+	}
+}

@@ -1,0 +1,60 @@
+// Package agent is a family of tools that hand tasks to command line agents,
+// such as Codex or Claude Code, and tell exactly what those changed.
+package agent
+
+import (
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
+	"github.com/conduit-mcp/conduit-mcp/registry"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
+)
+
+// Toolset is the name by which CONDUIT_TOOLSETS picks the family.
+const Toolset = "agent"
+
+// Tools of the family.
+const (
+	RunTool    = "run_task"
+	HealthTool = "providers_health"
+	StatusTool = "task_status"
+	CancelTool = "task_cancel"
+	ListTool   = "task_list"
+	ApplyTool  = "task_apply"
+)
+
+func init() {
+	for name, summary := range map[string]string{
+		RunTool:    "Give a task to a coding agent that runs on this machine (codex, claude, gemini, opencode or another by configuration) and get back what it changed, as a diff.",
+		HealthTool: "Check which coding agents can be used. Costs nothing.",
+		StatusTool: "Tell how a task stands, with its events and in the end its result; wait_ms waits for them.",
+		CancelTool: "End a running task with every process it started.",
+		ListTool:   "List tasks, the latest first.",
+		ApplyTool:  "Bring the changes of a task that ran with worktree:true into the working tree, all or nothing.",
+	} {
+		registry.RegisterTool(registry.Tool{Name: name, Toolset: Toolset, Summary: summary, Structured: true})
+	}
+	registry.Register(runDesc, buildRun)
+	registry.Register(healthDesc, buildHealth)
+	registry.Register(statusDesc, buildStatus)
+	registry.Register(cancelDesc, buildCancel)
+	registry.Register(listDesc, buildList)
+	registry.Register(applyDesc, buildApply)
+}
+
+// engine returns the one engine of the server.
+func engine(cfg agentcli.Settings, env *registry.Env) (*agentcli.Engine, error) {
+	return registry.Shared(env, func(env *registry.Env) (*agentcli.Engine, error) {
+		e, err := agentcli.Open(cfg, agentcli.Services{Log: env.Log, Now: env.Now, Lookup: env.Lookup, Places: env.Server.AllowedPaths})
+		if err == nil {
+			env.OnClose(e.Close)
+			env.OnList(e.Warm)
+		}
+		return e, err
+	})
+}
+
+// Where is the parameter by which tasks of other servers are found.
+type Where struct {
+	Cwd registry.Path `json:"cwd,omitempty" jsonschema:"default=." jsonschema_description:"Directory the task ran in, where another server ran it."`
+}
+
+func (w Where) place() (place.Place, error) { return w.Cwd.Place() }
