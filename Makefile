@@ -29,8 +29,9 @@ test-real-cli:
 
 # Archives of other programs, and theirs of ours; needs those that .ci/run installs.
 interop:
-	go vet -tags interop ./internal/pack
+	go vet -tags interop ./internal/pack ./internal/zipws
 	go test -tags interop -run 'Others|Theirs|Sparse' ./internal/pack
+	go test -tags interop -run 'OtherPrograms|Documents|OtherFormats' ./internal/zipws
 
 check: build
 	@bad=$$(find . -name '*.go' -not -path '*/testdata/*' -not -path './.git/*' -print0 | xargs -0 $(gofmt) -l); \

@@ -11,6 +11,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
+	"github.com/conduit-mcp/conduit-mcp/internal/zipws"
 	"github.com/conduit-mcp/conduit-mcp/middleware"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -65,6 +66,13 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 	if dir := kept.Path(lookup); dir != "" {
 		state = append(state, dir)
 	}
+	spaces, err := zipws.Load(lookup)
+	if err != nil {
+		return a, err
+	}
+	if dir := spaces.Path(lookup); dir != "" {
+		state = append(state, dir)
+	}
 	left, err := records(a.set, lookup)
 	if err != nil {
 		return a, err
@@ -89,6 +97,9 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 		Log: a.log.Logger, HTTP: web, Guard: a.roots, Now: time.Now, Lookup: lookup,
 		Server: registry.Server{Version: version, Started: time.Now(), AllowedPaths: a.roots.Dirs(),
 			DeniedPaths: a.roots.DeniedRules(), LogFile: a.log.Path, Configuration: configuration},
+	}
+	if _, err := registry.Shared(a.env, func(*registry.Env) (zipws.Host, error) { return a.roots, nil }); err != nil {
+		return a, err
 	}
 	if streamed {
 		a.bodies = body.NewStore()

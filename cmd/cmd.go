@@ -38,6 +38,8 @@ func Run(args []string, lookup func(string) (string, bool), stdout, stderr io.Wr
 		return doctor(args[1:], lookup, stdout)
 	case "agent":
 		return agent(args[1:], lookup, stdout, stderr)
+	case "zip":
+		return zip(args[1:], lookup, stdout, stderr)
 	case "version", "--version", "-v":
 		fmt.Fprintln(stdout, "conduit-mcp", version)
 		return 0
@@ -66,6 +68,8 @@ const usage = `conduit-mcp: an MCP server for local files.
   conduit-mcp doctor                check settings, directories and log, and
                                     show what to paste into a client
   conduit-mcp agent COMMAND         tasks for coding agents; without a COMMAND
+                                    it lists them
+  conduit-mcp zip COMMAND           zip files as workspaces; without a COMMAND
                                     it lists them
   conduit-mcp version
   conduit-mcp help

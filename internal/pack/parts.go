@@ -9,9 +9,6 @@ import (
 
 // These are the parts that a reader and writer of zip files of its own needs.
 
-// DeflateLevel is the level of compression of what this package writes.
-const DeflateLevel = deflateLevel
-
 // EntryName gives the name of an entry, as an archive has it, the form in which
 // names are used here: UTF-8, without doubled slashes and "./", and without the
 // slash of a directory. It may still be bad.

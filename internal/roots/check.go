@@ -21,7 +21,7 @@ func (r *Roots) Check(f *os.File, abs string) error {
 			return nil
 		}
 	}
-	if real != abs && r.rules.cover(real) {
+	if real != abs && r.Denied(real) {
 		return place.Refused(abs)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +41,11 @@ type Roots struct {
 	project string
 	rules   rules
 
+	guests struct { // directories among the server's own files that are allowed for a time
+		sync.RWMutex
+		dirs []*dir
+	}
+
 	outer *Roots // of those that below has, the ones they were made from
 	below struct {
 		sync.Mutex
@@ -51,6 +57,7 @@ type Roots struct {
 type dir struct {
 	abs   string // without links
 	ruled bool   // a deny rule could match below
+	asked string // of one that is allowed for a time, as it was given
 
 	mu   sync.Mutex
 	root *os.Root
@@ -83,7 +90,7 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 		return nil, skipped, err
 	}
 	for _, d := range r.dirs {
-		d.ruled = r.rules.reach(d.abs) || r.rules.cover(d.abs)
+		d.ruled = r.rules.reach(d.abs) || r.Denied(d.abs)
 	}
 	return r, skipped, nil
 }
@@ -120,7 +127,9 @@ func (r *Roots) Dirs() []string {
 }
 
 // Denied reports whether a deny rule covers abs; see [place.Guard].
-func (r *Roots) Denied(abs string) bool { return r.rules.cover(abs) }
+func (r *Roots) Denied(abs string) bool {
+	return r.rules.cover(abs) || r.rules.coverState(abs) && r.admitted(abs) == nil
+}
 
 // DeniedBelow reports whether a rule could match below abs.
 func (r *Roots) DeniedBelow(abs string) bool { return r.rules.reach(abs) }
@@ -135,7 +144,49 @@ func (r *Roots) HoldsRoot(abs string) bool {
 			return true
 		}
 	}
+	r.guests.RLock()
+	defer r.guests.RUnlock()
+	if slices.ContainsFunc(r.guests.dirs, func(d *dir) bool { return contains(abs, d.abs) }) {
+		return true
+	}
 	return r.outer != nil && r.outer.HoldsRoot(abs)
+}
+
+// Allow makes path an allowed directory until Revoke, though it is among the
+// server's own files, which otherwise are denied. Configured rules hold in it as
+// everywhere. To allow it again changes nothing.
+func (r *Roots) Allow(path string) error {
+	d, err := r.allow(path)
+	if err != nil {
+		return err
+	}
+	d.ruled = true
+	r.guests.Lock()
+	defer r.guests.Unlock()
+	if !slices.ContainsFunc(r.guests.dirs, func(have *dir) bool { return have.abs == d.abs }) {
+		d.asked = filepath.Clean(path)
+		r.guests.dirs = append(r.guests.dirs, d)
+	}
+	return nil
+}
+
+// Revoke takes back what Allow did for path, which may be gone.
+func (r *Roots) Revoke(path string) {
+	r.guests.Lock()
+	defer r.guests.Unlock()
+	r.guests.dirs = slices.DeleteFunc(r.guests.dirs, func(d *dir) bool { return d.asked == filepath.Clean(path) })
+}
+
+// admitted returns the directory of Allow that holds abs.
+func (r *Roots) admitted(abs string) *dir {
+	r.guests.RLock()
+	defer r.guests.RUnlock()
+	for _, d := range r.guests.dirs {
+		if contains(d.abs, abs) {
+			return d
+		}
+	}
+	return nil
 }
 
 // handle returns the directory's open handle, opened anew where the path leads
@@ -227,7 +278,7 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 		// Whatever follow met on the way, nothing is told of what lies outside.
 		return place.Place{Asked: asked}, r.outside(raw)
 	}
-	if d.ruled && r.rules.cover(real) || asked != real && r.rules.cover(asked) {
+	if d.ruled && r.Denied(real) || asked != real && r.Denied(asked) {
 		return place.Place{Asked: asked}, place.Refused(raw)
 	}
 	if resolveErr != nil {
@@ -276,7 +327,7 @@ func (r *Roots) projectAlone() (*Roots, error) {
 	if err != nil {
 		return nil, fault.Hide(fault.FSPathResolution, err, "the project root %s is not a directory that can be opened; have the server started in the project, or CONDUIT_PROJECT_ROOT set to it", r.project)
 	}
-	d.ruled = b.rules.reach(d.abs) || b.rules.cover(d.abs)
+	d.ruled = b.rules.reach(d.abs) || b.Denied(d.abs)
 	b.dirs = []*dir{d}
 	r.below.Roots = b
 	return b, nil
@@ -300,6 +351,9 @@ func (r *Roots) holding(abs string) *dir {
 		if contains(d.abs, abs) && (best == nil || len(d.abs) > len(best.abs)) {
 			best = d
 		}
+	}
+	if guest := r.admitted(abs); guest != nil && (best == nil || len(guest.abs) > len(best.abs)) {
+		return guest
 	}
 	return best
 }

@@ -2,6 +2,7 @@ package roots
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -13,6 +14,7 @@ import (
 // it matches and everything below.
 type rules struct {
 	literal    []string // absolute paths
+	state      []string // likewise, of the server's own files
 	anchored   []string // absolute globs, with "/"
 	elements   []string // globs on any one element ("*.pem")
 	runs       []string // globs on any run of elements ("secrets/*.key")
@@ -41,7 +43,7 @@ func newRules(denied, records, state []string, expand func(string) (string, erro
 		r.add(filepath.ToSlash(p))
 	}
 	for _, p := range state {
-		r.addLiteral(p)
+		r.state = addLiteral(r.state, p)
 	}
 	return r, nil
 }
@@ -51,7 +53,7 @@ func (r *rules) add(p string) {
 	abs := filepath.IsAbs(filepath.FromSlash(p))
 	switch {
 	case abs && !strings.ContainsAny(p, "*?[{\\"):
-		r.addLiteral(filepath.FromSlash(p))
+		r.literal = addLiteral(r.literal, filepath.FromSlash(p))
 	case abs:
 		r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
 	case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
@@ -61,10 +63,10 @@ func (r *rules) add(p string) {
 	}
 }
 
-// addLiteral denies p as written and where its links lead.
-func (r *rules) addLiteral(p string) {
+// addLiteral adds p to list, as written and where its links lead.
+func addLiteral(list []string, p string) []string {
 	p = filepath.Clean(p)
-	r.literal = append(r.literal, fold(p))
+	list = append(list, fold(p))
 	real, err := filepath.EvalSymlinks(p)
 	if err != nil { // it need not exist; its directory may
 		var dir string
@@ -73,8 +75,9 @@ func (r *rules) addLiteral(p string) {
 		}
 	}
 	if err == nil && real != p {
-		r.literal = append(r.literal, fold(real))
+		list = append(list, fold(real))
 	}
+	return list
 }
 
 func fold(p string) string {
@@ -84,7 +87,13 @@ func fold(p string) string {
 	return p
 }
 
-// cover reports whether a rule matches abs or a directory above it.
+// coverState reports whether abs is, or lies in, a file of the server's own.
+func (r *rules) coverState(abs string) bool {
+	abs = fold(abs)
+	return slices.ContainsFunc(r.state, func(p string) bool { return contains(p, abs) })
+}
+
+// cover reports whether a configured rule matches abs or a directory above it.
 func (r *rules) cover(abs string) bool {
 	abs = fold(abs)
 	for _, p := range r.literal {
@@ -121,10 +130,9 @@ func (r *rules) reach(abs string) bool {
 		return true
 	}
 	abs = fold(abs)
-	for _, p := range r.literal {
-		if contains(abs, p) {
-			return true
-		}
+	below := func(p string) bool { return contains(abs, p) }
+	if slices.ContainsFunc(r.literal, below) || slices.ContainsFunc(r.state, below) {
+		return true
 	}
 	slashed := filepath.ToSlash(abs)
 	for _, p := range r.anchored {

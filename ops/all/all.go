@@ -24,4 +24,5 @@ import (
 	_ "github.com/conduit-mcp/conduit-mcp/ops/write/put"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/write/touch"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/write/unarchive"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/zipfs"
 )

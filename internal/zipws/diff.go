@@ -1,0 +1,171 @@
+package zipws
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// maxDiffed is the most bytes of a file that is compared by line.
+const maxDiffed = 2 << 20
+
+// Diff tells what changed at name and below since the archive was opened or
+// synced last, with that many lines of context.
+func (m *Manager) Diff(ctx context.Context, ref string, name Name, lines int) (changes []Change, err error) {
+	at, err := name.clean()
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.use(ctx, ref, false)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if s.Format != pack.Zip {
+		return []Change{}, nil // it is read-only
+	}
+	c, err := s.compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := differ{s: s, lines: lines, list: []Change{}}
+	if d.contents, err = s.contents(); err != nil {
+		return nil, err
+	}
+	defer d.close()
+	known := at == "."
+	under := func(n string) bool { return at == "." || n == at || strings.HasPrefix(n, at+"/") }
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.hidden || e.name == "" || !under(e.name) {
+			continue
+		}
+		known = true
+		switch c.fate[i] {
+		case changed:
+			err = d.add(ctx, Change{Name: e.name, Kind: "modified", Before: &e.size, After: &c.found[i].size}, e, &c.found[i])
+		case gone:
+			err = d.add(ctx, Change{Name: e.name, Kind: "deleted", Before: &e.size}, e, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range c.added {
+		if n := &c.added[i]; under(n.name) {
+			known = true
+			if err := d.add(ctx, Change{Name: n.name, Kind: "added", After: &n.size}, nil, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !known {
+		if _, err := d.contents.Lstat(filepath.FromSlash(at)); err != nil {
+			return nil, explain(at, err)
+		}
+	}
+	slices.SortFunc(d.list, func(a, b Change) int { return walk.ComparePaths(a.Name, b.Name) })
+	return d.list, nil
+}
+
+// A differ collects changes.
+type differ struct {
+	s        *session
+	contents *os.Root
+	lines    int
+	list     []Change
+	archive  *os.File // opened when it is needed
+}
+
+func (d *differ) close() {
+	d.contents.Close()
+	if d.archive != nil {
+		d.archive.Close()
+	}
+}
+
+// add takes in a change from e to n, either of which may be nil.
+func (d *differ) add(ctx context.Context, c Change, e *entry, n *node) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch {
+	case e != nil && e.isDir() || n != nil && n.isDir():
+		c.Name += "/"
+		c.Note = "directory"
+	case e != nil && !e.mode.IsRegular() || n != nil && !n.mode.IsRegular():
+		c.Note = "binary"
+	case e != nil && e.size > maxDiffed || n != nil && n.size > maxDiffed:
+		c.Note = "too large"
+	}
+	if c.Note != "" {
+		d.list = append(d.list, c)
+		return nil
+	}
+	before, after := []byte(nil), []byte(nil)
+	nameA, nameB := textdiff.DevNull, textdiff.DevNull
+	var err error
+	if e != nil {
+		nameA = "a/" + e.name
+		if before, err = d.before(ctx, e); err != nil {
+			return err
+		}
+	}
+	if n != nil {
+		nameB = "b/" + n.name
+		if after, err = d.after(n); err != nil {
+			return err
+		}
+	}
+	if !isText(before) || !isText(after) {
+		c.Note = "binary"
+	} else if c.Diff, err = textdiff.Unified(ctx, before, after, nameA, nameB, textdiff.Options{Context: d.lines}); err != nil {
+		return err
+	}
+	d.list = append(d.list, c)
+	return nil
+}
+
+func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+
+// before reads e from the archive, which must still be what the session was made
+// of.
+func (d *differ) before(ctx context.Context, e *entry) ([]byte, error) {
+	if d.archive == nil {
+		f, fi, err := d.s.openSource()
+		if err != nil {
+			return nil, err
+		}
+		if _, same := d.s.unchanged(f, fi); !same {
+			f.Close()
+			return nil, fault.New(ConflictDetected, "%s has been modified since it was opened, so there is nothing to compare with; zipfs_status tells which files changed", d.s.Source)
+		}
+		d.archive = f
+	}
+	r, err := e.open(d.archive)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(stopping{ctx, r})
+}
+
+// after reads n from the workspace.
+func (d *differ) after(n *node) ([]byte, error) {
+	f, _, err := inside(d.contents, n.name).OpenFileOnly()
+	if err != nil {
+		return nil, explain(n.name, err)
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxDiffed))
+}

@@ -1,0 +1,66 @@
+package zipws
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"unicode/utf8"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// ContentOptions say what is read of a file.
+type ContentOptions struct {
+	Base64 bool  // even where it is text
+	Offset int64 // first byte
+	Limit  int64 // most bytes; 0 for all there are
+}
+
+// Content is what was read of a file.
+type Content struct {
+	Content  string `json:"content"`
+	Size     int64  `json:"size_bytes"` // of the file
+	Encoding string `json:"encoding"`   // "utf-8", or "base64" where that was asked for or it is no text
+}
+
+const (
+	mostContent = 2 << 20 // bytes of one Content
+	characters  = 3       // bytes of a character after its first one, at most
+)
+
+// Content reads a file, or a part of it. Of text that is every character whose
+// first byte is in the part, so that consecutive parts join without loss.
+func (m *Manager) Content(ctx context.Context, ref string, name Name, o ContentOptions) (c Content, err error) {
+	limit := int64(mostContent)
+	if o.Limit > 0 {
+		limit = min(limit, o.Limit)
+	}
+	var b bytes.Buffer
+	if c.Size, err = m.Read(ctx, ref, name, o.Offset, limit+characters, &b); err != nil {
+		return c, err
+	}
+	if rest := c.Size - o.Offset; rest > mostContent && (o.Limit == 0 || o.Limit > mostContent) {
+		return c, fault.New(LimitExceeded, "%s has %d bytes from there on, and at most %d are sent at a time; read it in parts with offset and limit, or by the directory that zipfs_path tells", name, rest, mostContent)
+	}
+	if text, ok := characterRange(b.Bytes(), int(limit), o.Offset > 0); ok && !o.Base64 {
+		c.Content, c.Encoding = text, "utf-8"
+		return c, nil
+	}
+	c.Content, c.Encoding = base64.StdEncoding.EncodeToString(b.Bytes()[:min(int64(b.Len()), limit)]), "base64"
+	return c, nil
+}
+
+// characterRange returns the characters that begin in the first n bytes of b; ok
+// is false where these are no text. Where inner is set, b may begin within one.
+func characterRange(b []byte, n int, inner bool) (text string, ok bool) {
+	from := 0
+	for inner && from < min(characters, len(b)) && !utf8.RuneStart(b[from]) {
+		from++
+	}
+	to := min(n, len(b))
+	for to < len(b) && !utf8.RuneStart(b[to]) {
+		to++
+	}
+	b = b[min(from, to):to]
+	return string(b), isText(b)
+}

@@ -1,0 +1,229 @@
+package zipws
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+)
+
+// Status compares the workspace with the archive it was made from.
+func (m *Manager) Status(ctx context.Context, ref string) (Status, error) {
+	s, err := m.use(ctx, ref, false)
+	if err != nil {
+		return Status{}, err
+	}
+	defer s.close()
+	if s.Format != pack.Zip {
+		return Status{Modified: []string{}, Added: []string{}, Deleted: []string{}, Unchanged: s.Files}, nil
+	}
+	c, err := s.compare(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	return c.Status, nil
+}
+
+// A comparison is a workspace against its archive.
+type comparison struct {
+	Status
+	*directory
+	named  map[string]int
+	fate   []fate // of the entries
+	found  []node // what took their place, by entry
+	added  []node // sorted
+	stamps []stamp
+}
+
+// A fate is what became of an entry.
+type fate uint8
+
+const (
+	kept    fate = iota // unchanged, or nothing that concerns the workspace
+	changed             // another content is on disk
+	gone
+)
+
+// compare looks at all files. Those that have not been touched since they were
+// unpacked are not read.
+func (s *session) compare(ctx context.Context) (*comparison, error) {
+	d, err := s.directory()
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{directory: d, named: d.named(), fate: make([]fate, len(d.entries)), found: make([]node, len(d.entries))}
+	if c.stamps, err = s.stamps(); err != nil {
+		return nil, err
+	}
+	if len(c.stamps) != len(d.entries) {
+		return nil, errors.New("the stamps of the workspace do not fit its directory")
+	}
+	disk, err := s.disk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	removed := layer{removed: map[string]bool{}}
+	if s.Lazy {
+		names, err := s.removed()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			removed.removed[name] = true
+		}
+	}
+	contents, err := s.contents()
+	if err != nil {
+		return nil, err
+	}
+	defer contents.Close()
+	there := make([]bool, len(d.entries))
+	filled := map[string]bool{} // directories with something in them
+	links, bad := 0, 0
+	for _, n := range disk {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		i, known := c.named[n.name]
+		link := n.mode&fs.ModeSymlink != 0
+		switch {
+		case !n.isDir() && !n.mode.IsRegular() && !link:
+			continue
+		case link && !(s.Links && linkInside(contents, n.name)):
+			if !known || !d.entries[i].isLink() {
+				links++
+			}
+			continue
+		case pack.BadName(n.name) != "":
+			bad++
+			continue
+		}
+		filled[path.Dir(n.name)] = true
+		if known && d.entries[i].isDir() == n.isDir() {
+			there[i] = true
+			c.found[i] = n
+			if !n.isDir() && !c.same(ctx, contents, i, n) {
+				c.fate[i] = changed
+			}
+			continue
+		}
+		c.added = append(c.added, n)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i := range d.entries {
+		e := &d.entries[i]
+		if there[i] || e.hidden || e.name == "" || hiddenName(e.name) || e.isLink() && !s.Links {
+			continue
+		}
+		if s.Lazy && !removed.covered(e.name) && !shadowed(c.added, e.name) {
+			continue
+		}
+		c.fate[i] = gone
+	}
+	// A new directory is an entry only where nothing is in it.
+	c.added = slices.DeleteFunc(c.added, func(n node) bool { return n.isDir() && filled[n.name] })
+	c.sum()
+	if links > 0 {
+		c.Warnings = append(c.Warnings, plural(links, "symbolic link is", "symbolic links are")+" not put into archives.")
+	}
+	if bad > 0 {
+		c.Warnings = append(c.Warnings, plural(bad, "file has a name", "files have names")+" that archives cannot carry everywhere, and stay out.")
+	}
+	return c, nil
+}
+
+// shadowed reports whether one of list, which is sorted, has another kind of
+// thing at name, or a file at a directory it is in.
+func shadowed(list []node, name string) bool {
+	for at := name; at != "."; at = path.Dir(at) {
+		i, ok := slices.BinarySearchFunc(list, at, func(n node, at string) int { return walk.ComparePaths(n.name, at) })
+		if ok && (at == name || !list[i].isDir()) {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenName reports whether listings leave out name.
+func hiddenName(name string) bool {
+	for e := range strings.SplitSeq(name, "/") {
+		if atomicfile.IsTemp(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// linkInside reports whether the link called name stays in the workspace.
+func linkInside(contents *os.Root, name string) bool {
+	text, err := contents.Readlink(filepath.FromSlash(name))
+	return err == nil && pack.Stays(filepath.ToSlash(text), path.Dir(name))
+}
+
+// same reports whether n has the content of entry i. What cannot be read counts
+// as changed, so that a sync says so.
+func (c *comparison) same(ctx context.Context, contents *os.Root, i int, n node) bool {
+	e := &c.entries[i]
+	link := n.mode&fs.ModeSymlink != 0
+	switch {
+	case e.isLink() != link:
+		return false
+	case n.stamp == c.stamps[i]:
+		return true
+	case link:
+		text, err := contents.Readlink(filepath.FromSlash(n.name))
+		return err == nil && crc32.ChecksumIEEE([]byte(filepath.ToSlash(text))) == e.crc
+	case n.size != e.size:
+		return false
+	}
+	f, _, err := inside(contents, n.name).OpenFileOnly()
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	sum := crc32.NewIEEE()
+	if _, err := io.CopyBuffer(sum, stopping{ctx, f}, make([]byte, 64<<10)); err != nil {
+		return false
+	}
+	return sum.Sum32() == e.crc
+}
+
+// sum fills in the Status.
+func (c *comparison) sum() {
+	shown := func(n string, dir bool) string {
+		if dir {
+			return n + "/"
+		}
+		return n
+	}
+	c.Modified, c.Added, c.Deleted = []string{}, []string{}, []string{}
+	for i := range c.entries {
+		e := &c.entries[i]
+		switch {
+		case e.hidden || e.name == "":
+		case c.fate[i] == changed:
+			c.Modified = append(c.Modified, e.name)
+		case c.fate[i] == gone:
+			c.Deleted = append(c.Deleted, shown(e.name, e.isDir()))
+		case !e.isDir():
+			c.Unchanged++
+		}
+	}
+	for _, n := range c.added {
+		c.Added = append(c.Added, shown(n.name, n.isDir()))
+	}
+	slices.SortFunc(c.Modified, walk.ComparePaths)
+	slices.SortFunc(c.Deleted, walk.ComparePaths)
+}

@@ -1,0 +1,118 @@
+package zipws
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+)
+
+// readOnly refuses to change what cannot be synced.
+func (s *session) readOnly() error {
+	if s.Format == pack.Zip {
+		return nil
+	}
+	return fault.New(ReadOnly, "%s is %s, which is not written, so the session is read-only; unpack it with write.unarchive to change it", s.Source, s.Format)
+}
+
+// Write writes the file called name, whole or not at all. Unless mkdir is set,
+// the directory it is in must exist.
+func (m *Manager) Write(ctx context.Context, ref string, name Name, content []byte, mkdir bool) error {
+	return m.viewed(ctx, ref, "", func(v *view, _ node) error {
+		at, err := name.clean()
+		if err != nil {
+			return err
+		}
+		if err := v.readOnly(); err != nil {
+			return err
+		}
+		if at == "." {
+			return fault.New(InvalidParams, "the path is that of the workspace itself; name a file")
+		}
+		if int64(len(content)) > m.MaxSize {
+			return fault.New(LimitExceeded, "the content has %d bytes, more than CONDUIT_ZIP_MAX_EXTRACTED_SIZE (%d)", len(content), m.MaxSize)
+		}
+		if n, err := v.find(at); err == nil && n.isDir() {
+			return fault.New(InvalidParams, "%s is a directory; name a file", at)
+		}
+		for dir := path.Dir(at); dir != "."; dir = path.Dir(dir) {
+			n, err := v.find(dir)
+			code, _ := Of(err)
+			switch {
+			case err == nil && !n.isDir():
+				return fault.New(InvalidParams, "%s is a file, so %s cannot be in it", dir, at)
+			case err != nil && code != PathNotFound:
+				return err
+			case err != nil && !mkdir:
+				return fault.New(PathNotFound, "there is no directory %s; make it with create_dirs", dir)
+			}
+		}
+		_, err = m.files.Write(ctx, inside(v.contents, at), atomicfile.Options{}, func(f *os.File) error {
+			_, err := f.Write(content)
+			return err
+		})
+		return explain(at, err)
+	})
+}
+
+// Delete deletes the file or directory called name; of a directory, unless
+// recursive is set, only where nothing is in it.
+func (m *Manager) Delete(ctx context.Context, ref string, name Name, recursive bool) error {
+	at, err := name.clean()
+	if err != nil {
+		return err
+	}
+	s, err := m.use(ctx, ref, true)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.readOnly(); err != nil {
+		return err
+	}
+	if at == "." {
+		return fault.New(InvalidParams, "the path is that of the workspace itself; close the session to remove it, or name what is in it")
+	}
+	v, err := s.view()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	fi, err := v.contents.Lstat(filepath.FromSlash(at))
+	onDisk := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return explain(at, err)
+	}
+	archived := false
+	var n node
+	if v.layer != nil {
+		n, archived = v.layer.find(at)
+	}
+	if !onDisk && !archived {
+		return noSuch(at)
+	}
+	if dir := onDisk && fi.IsDir() || !onDisk && n.isDir(); dir && !recursive {
+		list, err := v.below(ctx, at, 0)
+		if err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			return fault.New(NotEmpty, "the directory %s is not empty (%s); delete it with recursive", at, plural(len(list), "entry", "entries"))
+		}
+	}
+	if archived {
+		if err := s.remember(at); err != nil {
+			return err
+		}
+	}
+	if onDisk {
+		return explain(at, v.contents.RemoveAll(filepath.FromSlash(at)))
+	}
+	return nil
+}
