@@ -48,11 +48,7 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 	if a.settings, err = loadSettings(lookup, dirs); err != nil {
 		return a, err
 	}
-	all, err := registry.Registered()
-	if err != nil {
-		return a, err
-	}
-	if a.set, err = a.pick(all); err != nil {
+	if a.set, err = a.pick(); err != nil {
 		return a, err
 	}
 	state := []string{}

@@ -105,19 +105,20 @@ func (s settings) expand(path string) string {
 }
 
 // pick returns the part of all that the settings ask for.
-func (s settings) pick(all *registry.Set) (*registry.Set, error) {
+func (s settings) pick() (*registry.Set, error) {
+	all := registry.Toolsets()
 	wanted := map[string]bool{}
 	for name := range strings.SplitSeq(s.Toolsets, ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if name == "" {
 			continue
 		}
-		if name != "all" && !slices.Contains(all.Toolsets(), name) {
-			return nil, fault.New(fault.ConfigInvalid, "CONDUIT_TOOLSETS names %q; it must be all or some of %s", name, strings.Join(all.Toolsets(), ", "))
+		if name != "all" && !slices.Contains(all, name) {
+			return nil, fault.New(fault.ConfigInvalid, "CONDUIT_TOOLSETS names %q; it must be all or some of %s", name, strings.Join(all, ", "))
 		}
 		wanted[name] = true
 	}
-	return all.Filter(func(t registry.Tool, op *registry.Op) bool {
+	return registry.Linked(func(t registry.Tool, op registry.Desc) bool {
 		return (wanted["all"] || wanted[t.Toolset]) && (!s.ReadOnly || op.Effect == registry.ReadOnly)
 	})
 }

@@ -14,8 +14,9 @@ import (
 // object, the discriminator as an enum, and no combinators, because model APIs
 // refuse oneOf, anyOf, allOf and if at the root. The exact schema of each op is
 // enforced by [Op.Decode]. The bytes are the same from run to run.
-func (s *Set) InputSchema(tool string) (json.RawMessage, error) {
-	t, ops := s.tools[tool], s.Ops(tool)
+func (s *Set) InputSchema(tool string) json.RawMessage { return s.schemas[tool] }
+
+func (s *Set) inputSchema(t Tool, ops []*Op) (json.RawMessage, error) {
 	merged := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	if t.Discriminator != "" {
 		disc := &jsonschema.Schema{Type: "string"}
@@ -29,7 +30,7 @@ func (s *Set) InputSchema(tool string) (json.RawMessage, error) {
 		merged.Required = []string{t.Discriminator}
 	}
 	if err := mergeInto(merged, ops, (*Op).Published); err != nil {
-		return nil, fmt.Errorf("tool %s: %w", tool, err)
+		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -210,10 +210,10 @@ type Leaner interface {
 // An Op is a registered operation. Its fields are not changed once made.
 type Op struct {
 	Desc
-	Params   *jsonschema.Schema // reflected from In
-	Result   *jsonschema.Schema // reflected from Out
-	Settings []Setting          // reflected from Cfg
-	Lean     bool               // Out is a Leaner
+	Params   *jsonschema.Schema        // reflected from In
+	Result   func() *jsonschema.Schema // reflected from Out, for docs
+	Settings []Setting                 // reflected from Cfg
+	Lean     bool                      // Out is a Leaner
 
 	decode  *objectPlan
 	foreign foreign // parameters of the tool's other ops; set by NewSet
@@ -233,9 +233,11 @@ func New[Cfg, In, Out any](d Desc, build func(Cfg, *Env) (Func[In, Out], error))
 	in := reflect.TypeFor[In]()
 	params := paramSchema(in)
 	op := &Op{
-		Desc:     d,
-		Params:   params,
-		Result:   (&jsonschema.Reflector{Anonymous: true}).ReflectFromType(reflect.TypeFor[Out]()),
+		Desc:   d,
+		Params: params,
+		Result: func() *jsonschema.Schema {
+			return (&jsonschema.Reflector{Anonymous: true}).ReflectFromType(reflect.TypeFor[Out]())
+		},
 		Settings: SettingsOf[Cfg](),
 		texts:    holds(reflect.TypeFor[Out](), textType, nil),
 		newIn:    func() any { return new(In) },

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -29,22 +30,29 @@ type Tool struct {
 
 // A Set is a validated collection of ops. It does not change once made.
 type Set struct {
-	tools map[string]Tool
-	ops   map[string]*Op // by ID
+	tools   map[string]Tool
+	ops     map[string]*Op // by ID
+	schemas map[string]json.RawMessage
 }
 
 var pending struct {
 	sync.Mutex
 	tools []Tool
-	ops   []*Op
+	ops   []linked
+}
+
+// A linked op is made when a set first wants it, so that those of toolsets that
+// nobody serves cost a program's start nothing.
+type linked struct {
+	Desc
+	op func() *Op
 }
 
 // Register adds an op to the set returned by Registered. Call it from init.
 func Register[Cfg, In, Out any](d Desc, build func(Cfg, *Env) (Func[In, Out], error)) {
-	op := New(d, build)
 	pending.Lock()
 	defer pending.Unlock()
-	pending.ops = append(pending.ops, op)
+	pending.ops = append(pending.ops, linked{d, sync.OnceValue(func() *Op { return New(d, build) })})
 }
 
 // RegisterTool declares a tool that ops can join. Call it from init.
@@ -56,17 +64,47 @@ func RegisterTool(t Tool) {
 
 // Registered returns the ops of every package linked into the program.
 func Registered() (*Set, error) {
+	return Linked(func(Tool, Desc) bool { return true })
+}
+
+// Linked returns those of Registered that keep accepts.
+func Linked(keep func(Tool, Desc) bool) (*Set, error) {
 	pending.Lock()
 	defer pending.Unlock()
-	return NewSet(pending.tools, pending.ops)
+	tools := map[string]Tool{}
+	for _, t := range pending.tools {
+		t.Toolset = t.toolset()
+		tools[t.Name] = t
+	}
+	var ops []*Op
+	for _, l := range pending.ops {
+		if t, known := tools[l.Tool]; !known || keep(t, l.Desc) { // of one without a tool NewSet tells
+			ops = append(ops, l.op())
+		}
+	}
+	return NewSet(pending.tools, ops)
 }
+
+// Toolsets returns the names of the toolsets that are linked in, sorted.
+func Toolsets() []string {
+	pending.Lock()
+	defer pending.Unlock()
+	var names []string
+	for _, t := range pending.tools {
+		names = append(names, t.toolset())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (t Tool) toolset() string { return cmp.Or(t.Toolset, "core") }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // NewSet checks tools and ops against each other and returns them as a Set.
 // Checking here, and not in init, keeps the order of imports irrelevant.
 func NewSet(tools []Tool, ops []*Op) (*Set, error) {
-	s := &Set{tools: map[string]Tool{}, ops: map[string]*Op{}}
+	s := &Set{tools: map[string]Tool{}, ops: map[string]*Op{}, schemas: map[string]json.RawMessage{}}
 	for _, t := range tools {
 		if _, dup := s.tools[t.Name]; dup {
 			return nil, fmt.Errorf("tool %s registered twice", t.Name)
@@ -95,7 +133,7 @@ func NewSet(tools []Tool, ops []*Op) (*Set, error) {
 		if !toolName.MatchString(name) {
 			return nil, fmt.Errorf("tool %q: the name must match %s", name, toolName)
 		}
-		t.Toolset = cmp.Or(t.Toolset, "core")
+		t.Toolset = t.toolset()
 		s.tools[name] = t
 	}
 	return s.settle()
@@ -110,9 +148,11 @@ func (s *Set) settle() (*Set, error) {
 			delete(s.tools, name)
 			continue
 		}
-		if _, err := s.InputSchema(name); err != nil {
+		schema, err := s.inputSchema(t, ops)
+		if err != nil {
 			return nil, err
 		}
+		s.schemas[name] = schema
 		for _, op := range ops {
 			bound := *op
 			bound.word = t.Discriminator
@@ -213,18 +253,6 @@ func (s *Set) Ops(tool string) []*Op {
 // AllOps returns every op sorted by ID.
 func (s *Set) AllOps() []*Op {
 	return slices.SortedFunc(maps.Values(s.ops), func(a, b *Op) int { return cmp.Compare(a.ID(), b.ID()) })
-}
-
-// Toolsets returns the names of the toolsets, sorted.
-func (s *Set) Toolsets() []string {
-	var names []string
-	for _, t := range s.tools {
-		if !slices.Contains(names, t.Toolset) {
-			names = append(names, t.Toolset)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Settings returns the settings of every op and of the server itself (extra),

@@ -56,7 +56,7 @@ func writeOp(b *strings.Builder, t registry.Tool, op *registry.Op) {
 	}
 	writeParameters(b, "", op.Published())
 
-	r := fields{schema: op.Result}
+	r := fields{schema: op.Result()}
 	object, list := r.root()
 	if r.walk("", object, nil); len(r.rows) > 0 {
 		what := "an object"

@@ -56,10 +56,7 @@ type bound struct {
 func New(set *registry.Set, env *registry.Env, chain registry.Middleware, o Options) (*Mux, error) {
 	m := &Mux{tools: map[string]*tool{}, env: env, log: env.Log, running: make(chan struct{}, maxRunning), Options: o}
 	for _, t := range set.Tools() {
-		schema, err := set.InputSchema(t.Name)
-		if err != nil {
-			return nil, err
-		}
+		schema := set.InputSchema(t.Name)
 		ops := set.Ops(t.Name)
 		mt := &tool{Tool: t, ops: map[string]*bound{}, schema: schema}
 		for _, op := range ops {

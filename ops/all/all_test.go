@@ -1,6 +1,7 @@
 package all_test
 
 import (
+	"strings"
 	"testing"
 
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
@@ -14,4 +15,23 @@ func TestConform(t *testing.T) {
 		t.Fatal(err)
 	}
 	optest.Conform(t, set)
+}
+
+func TestToolsets(t *testing.T) {
+	if got := strings.Join(registry.Toolsets(), " "); got != "agent core filesystem zipfs" {
+		t.Errorf("Toolsets() = %s", got)
+	}
+	set, err := registry.Linked(func(tool registry.Tool, op registry.Desc) bool {
+		return tool.Toolset == "core" && op.Effect == registry.ReadOnly
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range set.Tools() {
+		names = append(names, tool.Name)
+	}
+	if got := strings.Join(names, " "); got != "find list read" {
+		t.Errorf("what only reads: %s", got)
+	}
 }
