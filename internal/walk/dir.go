@@ -104,22 +104,19 @@ func (d *Dir) Entries() ([]Entry, error) {
 // EntriesCounted is Entries, and how many entries a deny rule left out. It can
 // be called once per Dir.
 func (d *Dir) EntriesCounted() (list []Entry, denied int, err error) {
-	read, err := d.file.ReadDir(-1)
-	if err != nil {
+	if list, err = readDir(d.file); err != nil {
 		return nil, 0, d.place.Explain(err)
 	}
-	list = make([]Entry, 0, len(read))
-	for _, e := range read {
-		name := e.Name()
-		if atomicfile.IsTemp(name) {
-			continue
+	list = slices.DeleteFunc(list, func(e Entry) bool {
+		if atomicfile.IsTemp(e.Name) {
+			return true
 		}
-		if d.guarded && d.place.Guard.Denied(filepath.Join(d.place.Abs, name)) {
+		hidden := d.guarded && d.place.Guard.Denied(filepath.Join(d.place.Abs, e.Name))
+		if hidden {
 			denied++
-			continue
 		}
-		list = append(list, Entry{name, e.Type()})
-	}
+		return hidden
+	})
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return list, denied, nil
 }
