@@ -212,21 +212,6 @@ func (f foreign) add(shape string, s *jsonschema.Schema, name string) {
 	f[shape].ops = append(f[shape].ops, name)
 }
 
-// Filter returns the part of s whose tools and ops keep accepts.
-func (s *Set) Filter(keep func(Tool, *Op) bool) (*Set, error) {
-	var tools []Tool
-	var ops []*Op
-	for _, t := range s.Tools() {
-		tools = append(tools, t)
-		for _, op := range s.Ops(t.Name) {
-			if keep(t, op) {
-				ops = append(ops, op)
-			}
-		}
-	}
-	return NewSet(tools, ops)
-}
-
 // Tools returns the tools sorted by name.
 func (s *Set) Tools() []Tool {
 	return slices.SortedFunc(maps.Values(s.tools), func(a, b Tool) int { return cmp.Compare(a.Name, b.Name) })

@@ -53,11 +53,7 @@ func run(m *testing.M) int {
 // family is the tools that are linked in, all of the family.
 func family(t testing.TB) *registry.Set {
 	t.Helper()
-	set, err := registry.Registered()
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err = set.Filter(func(tool registry.Tool, _ *registry.Op) bool { return tool.Toolset == agent.Toolset })
+	set, err := registry.Linked(func(tool registry.Tool, _ registry.Desc) bool { return tool.Toolset == agent.Toolset })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,7 @@ import (
 // family returns the ops of this package.
 func family(t testing.TB) *registry.Set {
 	t.Helper()
-	all, err := registry.Registered()
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := all.Filter(func(tool registry.Tool, _ *registry.Op) bool { return tool.Toolset == Toolset })
+	set, err := registry.Linked(func(tool registry.Tool, _ registry.Desc) bool { return tool.Toolset == Toolset })
 	if err != nil {
 		t.Fatal(err)
 	}

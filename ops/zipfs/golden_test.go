@@ -69,11 +69,7 @@ func newBench(t *testing.T, env map[string]string, hosted bool) *bench {
 		t.Fatal(err)
 	}
 	b.host = &host{r, map[string]bool{}}
-	all, err := registry.Registered()
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := all.Filter(func(t registry.Tool, _ *registry.Op) bool { return t.Toolset == zipfs.Toolset })
+	set, err := registry.Linked(func(t registry.Tool, _ registry.Desc) bool { return t.Toolset == zipfs.Toolset })
 	if err != nil {
 		t.Fatal(err)
 	}
