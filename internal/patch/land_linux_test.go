@@ -54,9 +54,14 @@ func landLimited(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	signal.Ignore(syscall.SIGXFSZ)
-	if err := syscall.Setrlimit(unix.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1000, Max: 1000}); err != nil {
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
 		t.Fatal(err)
 	}
+	if err := syscall.Setrlimit(unix.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1000, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(unix.RLIMIT_FSIZE, &before) // a coverage report is written after the test
 	if err := p.Land(t.Context(), atomicfile.New(), nil); err != nil {
 		t.Fatal(err)
 	}
