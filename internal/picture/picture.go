@@ -142,21 +142,6 @@ func compress(ctx context.Context, data []byte, h *header, quality int) (out []b
 	return out, "", err
 }
 
-// Dimensions returns the width and height at which an image is shown, from its
-// header alone: data may end where the pixels begin. An orientation recorded
-// there has been applied.
-func Dimensions(data []byte) (width, height int, err error) {
-	err = safely(context.Background(), func() error {
-		h, err := readHeader(data, "")
-		if err != nil {
-			return err
-		}
-		width, height = h.upright()
-		return nil
-	})
-	return width, height, err
-}
-
 // decode returns the pixels of the image, of an animation those of the first
 // frame, as they are stored.
 func (h *header) decode(ctx context.Context, data []byte) (image.Image, error) {

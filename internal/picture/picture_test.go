@@ -614,7 +614,7 @@ func TestOrientation(t *testing.T) {
 				if err != nil || h.orientation != 1 {
 					t.Errorf("the result has orientation %d, %v", h.orientation, err)
 				}
-				w, ht, err := Dimensions(data)
+				w, ht, err := dimensions(data)
 				if b := want.Bounds(); err != nil || w != b.Dx() || ht != b.Dy() {
 					t.Errorf("orientation %d: %d x %d, %v", o, w, ht, err)
 				}
@@ -646,7 +646,7 @@ func TestTIFFOrientation(t *testing.T) {
 	}
 	data = append(data, 0, 0, 0, 0)
 	same(t, grayOf(imaging.Rotate90(src)), decoded(t, compressed(t, data, 75)))
-	if w, h, err := Dimensions(data); w != 30 || h != 40 || err != nil {
+	if w, h, err := dimensions(data); w != 30 || h != 40 || err != nil {
 		t.Errorf("%d x %d, %v", w, h, err)
 	}
 }
@@ -875,7 +875,7 @@ func TestLiarsAreNotDecoded(t *testing.T) {
 		if code, _ := fault.Of(err); code != fault.ImageProcessing {
 			t.Errorf("%s: %v", mime, err)
 		}
-		if w, h, err := Dimensions(data); w != 30000 || h != 30000 || err != nil {
+		if w, h, err := dimensions(data); w != 30000 || h != 30000 || err != nil {
 			t.Errorf("%s: %d x %d, %v", mime, w, h, err)
 		}
 		runtime.ReadMemStats(&after)
@@ -928,7 +928,7 @@ func TestContentDecides(t *testing.T) {
 	} {
 		_, _, err := Compress(t.Context(), []byte(c.data), c.mime, 75)
 		_, err2 := Fit(t.Context(), []byte(c.data), c.mime, Limits{})
-		_, _, err3 := Dimensions([]byte(c.data))
+		_, _, err3 := dimensions([]byte(c.data))
 		for _, err := range []error{err, err2, err3} {
 			if code, message := fault.Of(err); code != fault.UnsupportedImage || !strings.Contains(message, "JPEG") {
 				t.Errorf("%s: %v", c.mime, err)
@@ -1013,7 +1013,7 @@ func attempt(t testing.TB, data []byte) {
 	t.Helper()
 	_, _, err := Compress(t.Context(), data, "", 75)
 	f, err2 := Fit(t.Context(), data, "", Limits{MaxSide: 16, MaxBytes: 3000})
-	_, _, err3 := Dimensions(data)
+	_, _, err3 := dimensions(data)
 	for _, err := range []error{err, err2, err3} {
 		if err == nil {
 			continue
@@ -1376,4 +1376,19 @@ func BenchmarkFit(b *testing.B) {
 			}
 		})
 	}
+}
+
+// dimensions returns the width and height at which an image is shown, from its
+// header alone: data may end where the pixels begin. An orientation recorded
+// there has been applied.
+func dimensions(data []byte) (width, height int, err error) {
+	err = safely(context.Background(), func() error {
+		h, err := readHeader(data, "")
+		if err != nil {
+			return err
+		}
+		width, height = h.upright()
+		return nil
+	})
+	return width, height, err
 }

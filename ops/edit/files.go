@@ -66,9 +66,7 @@ func New(s Settings, env *registry.Env) (*Files, error) {
 // Changes returns the undo journal of a server.
 func Changes(s journal.Settings, env *registry.Env) (*journal.Journal, error) {
 	return registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		j := journal.New(s, env.Lookup, env.Log)
-		env.OnClose(j.Close)
-		return j, nil
+		return journal.Open(s, env.Lookup, env.Log, env.OnClose), nil
 	})
 }
 

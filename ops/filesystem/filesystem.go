@@ -49,9 +49,7 @@ func newChanger(cfg journal.Settings, env *registry.Env) (c changer, err error) 
 		return c, err
 	}
 	c.journal, err = registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		j := journal.New(cfg, env.Lookup, env.Log)
-		env.OnClose(j.Close)
-		return j, nil
+		return journal.Open(cfg, env.Lookup, env.Log, env.OnClose), nil
 	})
 	return c, err
 }

@@ -112,9 +112,7 @@ const noPath = "No specific path provided for filesystem_stats. To retrieve stat
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, info], error) {
 	kept, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		j := journal.New(cfg.Settings, env.Lookup, env.Log)
-		env.OnClose(j.Close)
-		return j, nil
+		return journal.Open(cfg.Settings, env.Lookup, env.Log, env.OnClose), nil
 	})
 	return func(_ context.Context, in params) (info, error) {
 		server := env.Server

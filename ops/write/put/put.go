@@ -74,9 +74,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, []result], er
 		return nil, err
 	}
 	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		j := journal.New(cfg.Settings, env.Lookup, env.Log)
-		env.OnClose(j.Close)
-		return j, nil
+		return journal.Open(cfg.Settings, env.Lookup, env.Log, env.OnClose), nil
 	})
 	return func(ctx context.Context, in params) ([]result, error) {
 		results := make([]result, len(in.Entries))
