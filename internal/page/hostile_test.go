@@ -98,8 +98,7 @@ func hostile() map[string]string {
 	}
 }
 
-// The time that a hostile page may take on a slow machine. At full size, the
-// slowest takes two and a half seconds on a fast one.
+// The time that a hostile page may take on a slow machine.
 const patience = 30 * time.Second
 
 func TestHostilePages(t *testing.T) {

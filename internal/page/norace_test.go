@@ -2,6 +2,6 @@
 
 package page
 
-// scale is how many times smaller the hostile pages are than they could be: at
-// their full size, up to 20 MB, they take 25 seconds together.
+// scale is how many times smaller the hostile pages are than they could be, up
+// to 20 MB, so that all of them take seconds.
 const scale = 4
