@@ -5,8 +5,6 @@ package entry
 import (
 	"context"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -75,7 +73,7 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 		Path:      valid(filepath.Join(d.Place().Abs, e.Name)),
 	}
 	if !own.IsLink() {
-		i.describe(own, func() (*os.File, fs.FileInfo, error) { return d.OpenFile(e.Name) })
+		i.describe(own, func() (content, error) { return d.OpenReader(e.Name) })
 		return i, nil
 	}
 	text, err := d.Readlink(e.Name)
@@ -89,7 +87,10 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 		i.Created, i.Modified = fileinfo.ISO(own.Created), fileinfo.ISO(own.Modified)
 		return i, nil
 	}
-	i.describe(info, target.OpenFileOnly)
+	i.describe(info, func() (content, error) {
+		f, _, err := target.OpenFileOnly()
+		return f, err
+	})
 	return i, nil
 }
 
@@ -105,7 +106,7 @@ func Follow(d *walk.Dir, name string) (place.Place, fileinfo.Info, error) {
 }
 
 // describe fills in what info tells and, of a regular file, its type.
-func (i *Info) describe(info fileinfo.Info, open func() (*os.File, fs.FileInfo, error)) {
+func (i *Info) describe(info fileinfo.Info, open func() (content, error)) {
 	i.Type = info.Type()
 	i.Created, i.Modified = fileinfo.ISO(info.Created), fileinfo.ISO(info.Modified)
 	i.Octal, i.Permissions = info.Octal(), info.String()
@@ -118,12 +119,18 @@ func (i *Info) describe(info fileinfo.Info, open func() (*os.File, fs.FileInfo, 
 	}
 }
 
+// A content is an open file.
+type content interface {
+	io.ReaderAt
+	io.Closer
+}
+
 var heads = sync.Pool{New: func() any { return new([mediatype.HeadSize]byte) }}
 
 // mimeType returns the type of a file by its first bytes, or "" where it cannot
 // be read: the rest is worth telling all the same.
-func mimeType(open func() (*os.File, fs.FileInfo, error), name string) string {
-	f, _, err := open()
+func mimeType(open func() (content, error), name string) string {
+	f, err := open()
 	if err != nil {
 		return ""
 	}

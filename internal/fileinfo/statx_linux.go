@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/dirfd"
 )
 
 const wanted = unix.STATX_BASIC_STATS | unix.STATX_BTIME
@@ -14,17 +16,21 @@ const wanted = unix.STATX_BASIC_STATS | unix.STATX_BTIME
 // At describes base in the open directory dir; root and name say the same for
 // systems that have no call for it.
 func At(_ *os.Root, dir *os.File, name, base string) (Info, error) {
+	i, err := Below(int(dir.Fd()), base)
+	if pe, ok := err.(*fs.PathError); ok {
+		pe.Path = name
+	}
+	return i, err
+}
+
+// Below describes the entry called name of the directory open as dir, or what
+// is open as dir itself where name is empty.
+func Below(dir int, name string) (Info, error) {
 	var x unix.Statx_t
-	for {
-		err := unix.Statx(int(dir.Fd()), base, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, wanted, &x)
-		switch err {
-		case unix.EINTR:
-			continue
-		case nil:
-			return fromStatx(&x), nil
-		}
+	if err := dirfd.Statx(dir, name, wanted, &x); err != nil {
 		return Info{}, &fs.PathError{Op: "statx", Path: name, Err: err}
 	}
+	return fromStatx(&x), nil
 }
 
 func fromStatx(x *unix.Statx_t) Info {

@@ -171,7 +171,7 @@ func (c *copier) run(ctx context.Context, src place.Place, fi fs.FileInfo, to pl
 func (c *copier) top(ctx context.Context, src place.Place, fi fs.FileInfo, to place.Place, there fs.FileInfo) (err error) {
 	var l level
 	if fi.IsDir() {
-		from, err := walk.Open(src)
+		from, err := walk.OpenRoot(src)
 		if err != nil {
 			return err
 		}
@@ -434,7 +434,7 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 				return nil
 			}
 		}
-		sub, err := walk.Open(target)
+		sub, err := walk.OpenRoot(target)
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func hold(ctx context.Context, keep Keeper, p place.Place) (cancel func()) {
 
 // keepAt has keep keep p before it is replaced or removed.
 func keepAt(ctx context.Context, keep Keeper, p place.Place) {
-	parent, err := walk.Open(p.Parent())
+	parent, err := walk.OpenRoot(p.Parent())
 	if err != nil {
 		return // the step will meet the same error
 	}

@@ -483,7 +483,7 @@ func (p *Part) keepTree(ctx context.Context, dir *os.File, at place.Place, now s
 		p.spoil()
 		return
 	}
-	if top, err = walk.Open(at); err != nil {
+	if top, err = walk.OpenRoot(at); err != nil {
 		p.spoil()
 		return
 	}

@@ -127,7 +127,7 @@ func (c *collector) directory(l level) error {
 	}
 	c.tally.Denied += int64(denied)
 	if l.name != "" {
-		info, err := fileinfo.OfFile(l.dir.File())
+		info, err := l.dir.Stat()
 		if err != nil {
 			return err
 		}

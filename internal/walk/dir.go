@@ -4,6 +4,7 @@ package walk
 
 import (
 	"cmp"
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,9 +21,10 @@ import (
 // A Dir is an open directory.
 type Dir struct {
 	place   place.Place
-	root    *os.Root
-	file    *os.File
-	guarded bool // a deny rule may match below
+	root    *os.Root // nil where d was opened for reading alone
+	file    *os.File // nil where there is but a descriptor
+	fd      int      // where package dirfd knows the system's calls; otherwise unused
+	guarded bool     // a deny rule may match below
 	refs    atomic.Int32
 }
 
@@ -38,8 +40,15 @@ func (e Entry) IsDir() bool { return e.Type.IsDir() }
 // IsLink reports whether the entry is a symbolic link.
 func (e Entry) IsLink() bool { return e.Type&fs.ModeSymlink != 0 }
 
-// Open opens the directory p. Anything else is ERR_FS_IS_FILE.
-func Open(p place.Place) (*Dir, error) {
+// Open opens the directory p and, through Sub, those below it, for reading.
+// Anything else is ERR_FS_IS_FILE.
+func Open(p place.Place) (*Dir, error) { return open(p, openFile) }
+
+// OpenRoot is [Open] for callers that also change what is there: its directories
+// have a Root and a File.
+func OpenRoot(p place.Place) (*Dir, error) { return open(p, openRoot) }
+
+func open(p place.Place, how func(p place.Place, root *os.Root, name string) (*Dir, error)) (*Dir, error) {
 	fi, err := p.Stat()
 	if err != nil {
 		return nil, err
@@ -47,10 +56,12 @@ func Open(p place.Place) (*Dir, error) {
 	if !fi.IsDir() {
 		return nil, fault.New(fault.FSIsFile, "%s is a file; name a directory", p.Abs)
 	}
-	return open(p, p.Root, p.Name)
+	return how(p, p.Root, p.Name)
 }
 
-func open(p place.Place, root *os.Root, name string) (*Dir, error) {
+// openRoot opens the directory name below root, which is p, with a root of its
+// own.
+func openRoot(p place.Place, root *os.Root, name string) (*Dir, error) {
 	sub, err := root.OpenRoot(name)
 	if err != nil {
 		return nil, p.Explain(err)
@@ -60,14 +71,17 @@ func open(p place.Place, root *os.Root, name string) (*Dir, error) {
 		sub.Close()
 		return nil, p.Explain(err)
 	}
-	d := &Dir{place: p, root: sub, file: f}
+	return newDir(p, sub, f)
+}
+
+// newDir takes charge of root, which may be nil, and f.
+func newDir(p place.Place, root *os.Root, f *os.File) (*Dir, error) {
+	d := &Dir{place: p, root: root, file: f, fd: int(f.Fd()), guarded: p.Guard != nil && p.Guard.DeniedBelow(p.Abs)}
 	d.refs.Store(1)
-	if p.Guard != nil {
-		if d.guarded = p.Guard.DeniedBelow(p.Abs); d.guarded {
-			if err := p.Guard.Check(f, p.Abs); err != nil {
-				d.Close()
-				return nil, err
-			}
+	if d.guarded {
+		if err := p.Guard.Check(f, p.Abs); err != nil {
+			d.Close()
+			return nil, err
 		}
 	}
 	return d, nil
@@ -78,8 +92,16 @@ func (d *Dir) Retain() { d.refs.Add(1) }
 
 // Close closes d once every holder has done so.
 func (d *Dir) Close() {
-	if d.refs.Add(-1) == 0 {
+	if d.refs.Add(-1) != 0 {
+		return
+	}
+	if d.file == nil {
+		closeDescriptor(d.fd)
+		d.fd = -1 // nobody shall take the next file of that number for d
+	} else {
 		d.file.Close()
+	}
+	if d.root != nil {
 		d.root.Close()
 	}
 }
@@ -88,10 +110,11 @@ func (d *Dir) Close() {
 func (d *Dir) Place() place.Place { return d.place }
 
 // Root is a handle of d itself: names below it need no further resolution. It
-// is valid until d is closed.
+// is valid until d is closed. Only what [OpenRoot] opened has one.
 func (d *Dir) Root() *os.Root { return d.root }
 
-// File is d opened for reading, for calls on its descriptor.
+// File is d opened for reading, for calls on its descriptor. Only what
+// [OpenRoot] opened has one.
 func (d *Dir) File() *os.File { return d.file }
 
 // Entries returns what is in d, sorted by name, without our temporary files and
@@ -104,7 +127,12 @@ func (d *Dir) Entries() ([]Entry, error) {
 // EntriesCounted is Entries, and how many entries a deny rule left out. It can
 // be called once per Dir.
 func (d *Dir) EntriesCounted() (list []Entry, denied int, err error) {
-	if list, err = readDir(d.file); err != nil {
+	return d.entries(context.Background())
+}
+
+// entries is EntriesCounted until ctx ends.
+func (d *Dir) entries(ctx context.Context) (list []Entry, denied int, err error) {
+	if list, err = d.read(ctx); err != nil {
 		return nil, 0, d.place.Explain(err)
 	}
 	list = slices.DeleteFunc(list, func(e Entry) bool {
@@ -117,37 +145,61 @@ func (d *Dir) EntriesCounted() (list []Entry, denied int, err error) {
 		}
 		return hidden
 	})
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	return list, denied, nil
+	return list, denied, sortEntries(ctx, list)
+}
+
+// run is how many entries are sorted without a look at the context.
+const run = 16 << 10
+
+// sortEntries sorts list by name, unless ctx ends meanwhile.
+func sortEntries(ctx context.Context, list []Entry) error {
+	byName := func(a, b Entry) int { return strings.Compare(a.Name, b.Name) }
+	for part := range slices.Chunk(list, run) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		slices.SortFunc(part, byName)
+	}
+	var from []Entry
+	for size := run; size < len(list); size *= 2 {
+		from = append(from[:0], list...)
+		for at := 0; at < len(from); at += 2 * size {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			middle, end := min(at+size, len(from)), min(at+2*size, len(from))
+			merge(list[at:end], from[at:middle], from[middle:end])
+		}
+	}
+	return nil
+}
+
+// merge fills to with the entries of a and b, both sorted by name.
+func merge(to, a, b []Entry) {
+	for i := range to {
+		if len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name {
+			to[i], a = a[0], a[1:]
+		} else {
+			to[i], b = b[0], b[1:]
+		}
+	}
 }
 
 // Info describes the entry called name; links are not followed.
 func (d *Dir) Info(name string) (fileinfo.Info, error) {
-	i, err := fileinfo.At(d.root, d.file, name, name)
+	i, err := d.info(name)
 	if err != nil {
 		return i, d.place.Child(name).Explain(err)
 	}
 	return i, nil
 }
 
-// Sub opens the directory called name in d.
-func (d *Dir) Sub(name string) (*Dir, error) { return open(d.place.Child(name), d.root, name) }
-
-// OpenFile opens the regular file called name for reading. Whatever else it has
-// become meanwhile is refused; a FIFO does not block.
-func (d *Dir) OpenFile(name string) (*os.File, fs.FileInfo, error) {
-	p := d.place.Child(name)
-	p.Root, p.Name = d.root, name
-	if !d.guarded {
-		p.Guard = nil
+// Sub opens the directory called name in d, as d was opened. A link is none.
+func (d *Dir) Sub(name string) (*Dir, error) {
+	if d.root != nil {
+		return openRoot(d.place.Child(name), d.root, name)
 	}
-	return p.OpenFileOnly()
-}
-
-// Readlink returns the text of the symbolic link called name.
-func (d *Dir) Readlink(name string) (string, error) {
-	t, err := d.root.Readlink(name)
-	return t, d.place.Child(name).Explain(err)
+	return d.sub(name)
 }
 
 // ComparePaths orders slash-separated relative paths as walks meet them:

@@ -32,13 +32,10 @@ func TestReadDirAgreesWithOS(t *testing.T) {
 	must(t, os.Symlink("nowhere", filepath.Join(dir, "link")))
 	must(t, unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "not\xffutf8"), nil, 0o600))
-	root, err := os.OpenRoot(dir)
-	must(t, err)
-	defer root.Close()
-	f, err := root.Open(".")
+	f, err := os.Open(dir)
 	must(t, err)
 	defer f.Close()
-	got, err := readDir(f)
+	got, err := readDir(t.Context(), int(f.Fd()))
 	must(t, err)
 	slices.SortFunc(got, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	read, err := os.ReadDir(dir)
@@ -53,7 +50,7 @@ func TestReadDirAgreesWithOS(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%d entries, want %d", len(got), len(want))
 	}
-	if _, err := readDir(must1(os.Open("/dev/null"))); !errors.Is(err, unix.ENOTDIR) {
+	if _, err := readDir(t.Context(), int(must1(os.Open("/dev/null")).Fd())); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("of a file: %v", err)
 	}
 }
@@ -81,14 +78,14 @@ func TestEntriesOfUnknownType(t *testing.T) {
 		}
 		return fs.ModeDir, nil
 	}
-	list, err := appendEntries(nil, b, lookup)
+	list, err := appendEntries(nil, string(b), lookup)
 	if err != nil || !slices.Equal(list, []Entry{{"a", fs.ModeDir}, {"b", 0}}) {
 		t.Errorf("%v, %v", list, err)
 	}
-	if _, err := appendEntries(nil, b, func(string) (fs.FileMode, error) { return 0, unix.EACCES }); !errors.Is(err, unix.EACCES) {
+	if _, err := appendEntries(nil, string(b), func(string) (fs.FileMode, error) { return 0, unix.EACCES }); !errors.Is(err, unix.EACCES) {
 		t.Errorf("err = %v", err)
 	}
-	if list, err := appendEntries(nil, b[:len(b)-3], lookup); err != nil || len(list) != 1 {
+	if list, err := appendEntries(nil, string(b[:len(b)-3]), lookup); err != nil || len(list) != 1 {
 		t.Errorf("cut short: %v, %v", list, err)
 	}
 }

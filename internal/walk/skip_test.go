@@ -26,7 +26,7 @@ func TestSkipLeavesOutDirectoriesOfThatName(t *testing.T) {
 		}
 	}
 	var got []string
-	rel := func(_ context.Context, n walk.Node) string { return n.Rel }
+	rel := func(_ context.Context, n walk.Node) string { return n.Rel() }
 	_, err = walk.Tree(t.Context(), openDir(t, at(t, dir)), walk.TreeOptions{Depth: 5, Skip: "skipped"}, rel, func(s string) bool { got = append(got, s); return true })
 	if want := []string{"a", "b", "b/skipped", "b/skipped2"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v; want %v", got, err, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/ignore"
@@ -20,9 +21,16 @@ type TreeOptions struct {
 // A Node is an entry met on a walk.
 type Node struct {
 	Entry
-	Dir *Dir   // the directory that holds it; open while the node is evaluated
-	Rel string // slash-separated path below the top
+	Dir *Dir // the directory that holds it; open while the node is evaluated
+
+	above string // path of Dir below the top, with a slash at its end unless it is the top
 }
+
+// NodeAt returns the entry e of d, which is the top of a walk.
+func NodeAt(d *Dir, e Entry) Node { return Node{Entry: e, Dir: d} }
+
+// Rel is the slash-separated path below the top.
+func (n Node) Rel() string { return n.above + n.Name }
 
 // A TreeReport counts what a walk passed without looking inside, up to where it
 // ended.
@@ -31,26 +39,29 @@ type TreeReport struct {
 	Deep       int // directories below TreeOptions.Depth
 }
 
-// Bounds of a batch. A batch keeps the directories of its nodes open.
 const (
-	batchNodes = 64
-	batchDirs  = 8
+	maxNodes   = 64  // of a stretch
+	maxAhead   = 512 // stretches that are done while an earlier one is not
 	maxWorkers = 16
 )
 
-// A step is a node of a walk, or what became of the directory before it.
-type step[R any] struct {
-	Node
-	deep, unreadable bool
-	result           R
-	evaluated        bool
-}
+// A stretch is a part of a walk: entries of one directory that follow each
+// other, and what is below the last of them where that is entered.
+type stretch[R any] struct {
+	next    *stretch[R] // in walking order
+	dir     *Dir
+	above   string // as in Node
+	level   int    // of dir: 0 for the top
+	rules   *ignore.Stack
+	entries []Entry
 
-type batch[R any] struct {
-	steps []step[R]
-	dirs  int
-	err   error
-	done  chan struct{}
+	enter  bool   // the last entry is a directory that is entered
+	passed bool   // the last entry was emitted by an earlier walk: only what is below counts
+	after  string // of what is below, up to here has been emitted too
+
+	taken, done bool
+	results     []R // of the entries evaluated
+	unreadable  bool
 }
 
 // Tree walks what is below top in the order of [ComparePaths]. It calls eval
@@ -58,195 +69,266 @@ type batch[R any] struct {
 // order, until emit returns false. Links are not followed. Where ctx ends, what
 // was evaluated by then is still emitted, and its error returned. The caller
 // closes top.
+//
+// Directories are read and entries evaluated by as many goroutines as there are
+// processors. Each takes what comes first in the order, so that what waits to be
+// emitted, and the directories held open for it, stay few however large the
+// tree is.
 func Tree[R any](ctx context.Context, top *Dir, o TreeOptions, eval func(context.Context, Node) R, emit func(R) bool) (TreeReport, error) {
 	whole := ctx
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	workers := min(runtime.GOMAXPROCS(0), maxWorkers)
-	w := &walker[R]{o: o, work: make(chan *batch[R], 2*workers), ordered: make(chan *batch[R], 2*workers)}
-	var group crew.Group
-	group.Go(func() error {
-		defer close(w.ordered)
-		defer close(w.work)
-		return w.run(ctx, top)
-	})
-	for range workers {
-		group.Go(func() error {
-			for b := range w.work {
-				b.evaluate(ctx, eval)
-			}
-			return nil
-		})
-	}
-	report, ended, err := consume(w.ordered, emit, stop)
-	if werr := group.Wait(); err == nil && !ended {
-		err = werr
-	}
-	if err == nil && !ended {
-		err = whole.Err() // the last batches may be unfinished
-	}
-	return report, err
-}
-
-// consume hands the results on in order. Once emit has had enough, the rest is
-// only waited for.
-func consume[R any](ordered <-chan *batch[R], emit func(R) bool, stop func()) (report TreeReport, ended bool, err error) {
-	for b := range ordered {
-		<-b.done
-		if err == nil {
-			err = b.err
-		}
-		for _, s := range b.steps {
-			if ended || err != nil {
-				break
-			}
-			switch {
-			case s.unreadable:
-				report.Unreadable++
-				continue
-			case s.deep:
-				report.Deep++
-			}
-			ended = s.evaluated && !emit(s.result)
-		}
-		if ended || err != nil {
-			stop()
-		}
-	}
-	return report, ended, err
-}
-
-// evaluate fills in the results of b and lets go of its directories.
-func (b *batch[R]) evaluate(ctx context.Context, eval func(context.Context, Node) R) {
-	defer close(b.done)
-	defer b.release()
-	b.err = crew.Safely(func() error {
-		for i := range b.steps {
-			if s := &b.steps[i]; !s.unreadable && ctx.Err() == nil {
-				s.result, s.evaluated = eval(ctx, s.Node), true
-			}
-		}
-		return nil
-	})
-}
-
-func (b *batch[R]) release() {
-	for i := range b.steps {
-		if d := b.steps[i].Dir; d != nil {
-			d.Close()
-		}
-	}
-}
-
-// A walker reads directories and makes batches of what is in them.
-type walker[R any] struct {
-	o             TreeOptions
-	work, ordered chan *batch[R]
-	next          *batch[R]
-	last          *Dir
-}
-
-func (w *walker[R]) run(ctx context.Context, top *Dir) error {
-	defer func() {
-		if w.next != nil { // the walk was cut short
-			w.next.release()
-		}
-	}()
+	w := &walker[R]{ctx: ctx, stop: stop, o: o, eval: eval, emit: emit}
+	w.change.L = &w.mu
 	var rules *ignore.Stack
-	if w.o.GitIgnore {
+	if o.GitIgnore {
 		rules = ignore.Above(top.Place()).Enter(top, "")
 	}
-	if err := w.dir(ctx, top, "", 0, w.o.After, rules); err != nil {
-		return err
+	found, err := w.read(top, "", 0, o.After, rules)
+	if err != nil {
+		return w.report, err
 	}
-	return w.flush(ctx)
+	w.put(nil, found)
+	var group crew.Group
+	for range min(runtime.GOMAXPROCS(0), maxWorkers) - 1 {
+		group.Go(w.work)
+	}
+	group.Do(w.work)
+	err = group.Wait()
+	w.finish(err == nil)
+	if err == nil && !w.ended {
+		err = whole.Err() // the last stretches may be unfinished
+	}
+	return w.report, err
 }
 
-// dir walks d, whose path below the top is rel. Of its entries those up to and
-// including the path after, relative to d, are passed over.
-func (w *walker[R]) dir(ctx context.Context, d *Dir, rel string, level int, after string, rules *ignore.Stack) error {
-	list, err := d.Entries()
-	if err != nil {
-		if level == 0 {
-			return err
+type walker[R any] struct {
+	ctx  context.Context
+	stop context.CancelFunc
+	o    TreeOptions
+	eval func(context.Context, Node) R
+	emit func(R) bool
+
+	mu       sync.Mutex
+	change   sync.Cond   // there is something to take, or nothing will come any more
+	first    *stretch[R] // the first that is not emitted
+	untaken  *stretch[R] // none before it waits to be taken
+	ahead    int         // done, not emitted
+	emitting bool        // somebody emits what is first
+	ended    bool        // emit wants no more
+	waiting  int         // who waits for a change
+	failed   bool        // a worker gave up
+
+	report TreeReport
+}
+
+// work takes stretches until none is left.
+func (w *walker[R]) work() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.mu.Lock()
+			w.failed = true
+			w.wake()
+			w.mu.Unlock()
+			panic(r)
 		}
-		return w.add(ctx, step[R]{unreadable: true})
-	}
-	from, inside, _ := strings.Cut(after, "/")
-	for _, e := range list {
-		if e.Name < from {
-			continue
-		}
-		name := e.Name
-		if rel != "" {
-			name = rel + "/" + e.Name
-		}
-		if w.o.GitIgnore && rules.Ignored(name, e.IsDir()) || w.o.Skip != "" && w.o.Skip == e.Name && e.IsDir() {
-			continue
-		}
-		passed := e.Name == from
-		enter := e.IsDir() && level < w.o.Depth
-		if !passed {
-			d.Retain()
-			if err := w.add(ctx, step[R]{Node: Node{e, d, name}, deep: e.IsDir() && !enter}); err != nil {
-				return err
-			}
-		}
-		if !enter {
-			continue
-		}
-		below := ""
-		if passed {
-			below = inside
-		}
-		if err := w.enter(ctx, d, e.Name, name, level+1, below, rules); err != nil {
-			return err
-		}
+	}()
+	for s := w.take(nil, nil); s != nil; {
+		below := w.evaluate(s)
+		s = w.take(s, below)
 	}
 	return nil
 }
 
-func (w *walker[R]) enter(ctx context.Context, d *Dir, name, rel string, level int, after string, rules *ignore.Stack) error {
-	sub, err := d.Sub(name)
+// take notes that s, unless it is nil, is done and that below follows it, emits
+// what can be, and returns what is to be done next, nil at the end.
+func (w *walker[R]) take(s, below *stretch[R]) *stretch[R] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s != nil {
+		s.done = true
+		w.ahead++
+		w.put(s, below)
+		w.deliver()
+	}
+	for {
+		if w.failed || w.ctx.Err() != nil || w.first == nil {
+			w.wake()
+			return nil
+		}
+		for w.untaken != nil && w.untaken.taken {
+			w.untaken = w.untaken.next
+		}
+		// Whoever is far ahead waits, but for what all wait for.
+		if n := w.untaken; n != nil && (w.ahead < maxAhead || n == w.first) {
+			n.taken = true
+			w.untaken = n.next
+			return n
+		}
+		w.waiting++
+		w.change.Wait()
+		w.waiting--
+	}
+}
+
+// put has the stretches from below on follow s, or come first where s is nil.
+func (w *walker[R]) put(s, below *stretch[R]) {
+	if below == nil {
+		return
+	}
+	last := below
+	for last.next != nil {
+		last = last.next
+	}
+	if s == nil {
+		w.first = below
+	} else {
+		last.next, s.next = s.next, below
+	}
+	w.untaken = w.first
+	w.wake()
+}
+
+func (w *walker[R]) wake() {
+	if w.waiting > 0 {
+		w.change.Broadcast()
+	}
+}
+
+// deliver emits what is done, from the first on. Only one does so at a time.
+func (w *walker[R]) deliver() {
+	if w.emitting {
+		return
+	}
+	w.emitting = true
+	for w.first != nil && w.first.done && !w.ended {
+		s := w.first
+		more := w.unlocked(func() bool { return w.send(s) })
+		w.first = s.next
+		w.ahead--
+		if !more {
+			w.ended = true
+			w.stop()
+		}
+		w.wake()
+	}
+	w.emitting = false
+}
+
+// unlocked calls f without the lock.
+func (w *walker[R]) unlocked(f func() bool) bool {
+	w.mu.Unlock()
+	defer w.mu.Lock()
+	return f()
+}
+
+// send emits the results of s and reports whether more are wanted.
+func (w *walker[R]) send(s *stretch[R]) bool {
+	for i, r := range s.results {
+		if s.entries[i].IsDir() && !(s.enter && i == len(s.entries)-1) {
+			w.report.Deep++
+		}
+		if !w.emit(r) {
+			return false
+		}
+	}
+	if s.unreadable {
+		w.report.Unreadable++
+	}
+	return true
+}
+
+// finish ends a walk that was cut short: of what is left, that which was
+// evaluated is emitted where deliver says so, and all directories are closed.
+func (w *walker[R]) finish(deliver bool) {
+	for s := w.first; s != nil; s = s.next {
+		if deliver && !w.ended {
+			w.ended = !w.send(s)
+		}
+		if !s.taken {
+			s.dir.Close()
+		}
+	}
+}
+
+// evaluate fills in the results of s and returns what is below it.
+func (w *walker[R]) evaluate(s *stretch[R]) (below *stretch[R]) {
+	defer s.dir.Close()
+	evaluated := s.entries
+	if s.passed {
+		evaluated = evaluated[:len(evaluated)-1]
+	}
+	s.results = make([]R, 0, len(evaluated))
+	for _, e := range evaluated {
+		if w.ctx.Err() != nil {
+			return nil
+		}
+		s.results = append(s.results, w.eval(w.ctx, Node{e, s.dir, s.above}))
+	}
+	if !s.enter || w.ctx.Err() != nil {
+		return nil
+	}
+	name := s.entries[len(s.entries)-1].Name
+	sub, err := s.dir.Sub(name)
 	if err != nil {
-		return w.add(ctx, step[R]{unreadable: true})
+		s.unreadable = true
+		return nil
 	}
 	defer sub.Close()
+	rules := s.rules
 	if w.o.GitIgnore {
-		rules = rules.Enter(sub, rel)
+		rules = rules.Enter(sub, s.above+name)
 	}
-	return w.dir(ctx, sub, rel, level, after, rules)
+	below, err = w.read(sub, s.above+name+"/", s.level+1, s.after, rules)
+	s.unreadable = err != nil && w.ctx.Err() == nil
+	return below
 }
 
-func (w *walker[R]) add(ctx context.Context, s step[R]) error {
-	if w.next == nil {
-		w.next = &batch[R]{done: make(chan struct{})}
-		w.last = nil
+// read returns the stretches of d, whose path below the top is above. Of its
+// entries those up to and including the path after, relative to d, are passed
+// over.
+func (w *walker[R]) read(d *Dir, above string, level int, after string, rules *ignore.Stack) (first *stretch[R], err error) {
+	list, _, err := d.entries(w.ctx)
+	if err != nil {
+		return nil, err
 	}
-	b := w.next
-	b.steps = append(b.steps, s)
-	if s.Dir != w.last {
-		w.last = s.Dir
-		b.dirs++
+	from, inside, _ := strings.Cut(after, "/")
+	var last *stretch[R]
+	begin, end := 0, 0 // of the next stretch; entries left out are moved to its end
+	add := func(enter, passed bool) {
+		if begin == end {
+			return
+		}
+		d.Retain()
+		s := &stretch[R]{dir: d, above: above, level: level, rules: rules, entries: list[begin:end:end], enter: enter, passed: passed}
+		if passed {
+			s.after = inside
+		}
+		begin = end
+		if last == nil {
+			first = s
+		} else {
+			last.next = s
+		}
+		last = s
 	}
-	if len(b.steps) < batchNodes && b.dirs < batchDirs {
-		return nil
+	for _, e := range list {
+		if e.Name < from {
+			continue
+		}
+		if w.o.GitIgnore && rules.Ignored(above+e.Name, e.IsDir()) || w.o.Skip != "" && w.o.Skip == e.Name && e.IsDir() {
+			continue
+		}
+		passed := e.Name == from
+		enter := e.IsDir() && level < w.o.Depth
+		if passed && !enter {
+			continue
+		}
+		list[end] = e
+		if end++; enter || end-begin == maxNodes {
+			add(enter, passed)
+		}
 	}
-	return w.flush(ctx)
-}
-
-// flush hands the batch over, first to who consumes it, so that batches arrive
-// there in order. Both channels have the same room.
-func (w *walker[R]) flush(ctx context.Context) error {
-	if w.next == nil {
-		return ctx.Err()
-	}
-	select {
-	case w.ordered <- w.next:
-		w.work <- w.next
-		w.next = nil
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	add(false, false)
+	return first, nil
 }

@@ -44,7 +44,7 @@ func (s *session) diskBelow(ctx context.Context, at string, depth int) ([]node, 
 		return nil, err
 	}
 	defer contents.Close()
-	top, err := walk.Open(inside(contents, at))
+	top, err := walk.OpenRoot(inside(contents, at))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -66,7 +66,7 @@ func (s *session) diskBelow(ctx context.Context, at string, depth int) ([]node, 
 		if err != nil {
 			return seen{err: err}
 		}
-		return seen{node: nodeOf(prefix+n.Rel, fi)}
+		return seen{node: nodeOf(prefix+n.Rel(), fi)}
 	}, func(n seen) bool {
 		if n.err == nil { // else it is gone by now
 			list = append(list, n.node)

@@ -115,7 +115,7 @@ func buildList(cfg listSettings, _ *registry.Env) (registry.Func[listParams, lis
 
 // describe makes an entry of the listing from one of the tree.
 func (in listParams) describe(_ context.Context, n walk.Node) (e listed) {
-	name := below(in.Path, n.Rel)
+	name := below(in.Path, n.Rel())
 	isDir := n.IsDir()
 	if in.Stats {
 		s, err := statsOfEntry(name, n.Dir, n.Entry)

@@ -128,12 +128,12 @@ func buildSearch(cfg searchSettings, _ *registry.Env) (registry.Func[searchParam
 func (h hunt) look(ctx context.Context, n walk.Node) []hit {
 	name := n.Name
 	if strings.Contains(h.Pattern, "/") {
-		name = n.Rel
+		name = n.Rel()
 	}
 	if !n.Type.IsRegular() || !doublestar.MatchUnvalidated(h.Pattern, name) {
 		return nil
 	}
-	file := below(h.Path, n.Rel)
+	file := below(h.Path, n.Rel())
 	list, err := h.file(ctx, n, file)
 	switch {
 	case err == nil || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil:

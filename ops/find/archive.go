@@ -60,7 +60,7 @@ func (r *run) inside(ctx context.Context, at place.Place, asked, name string) (r
 			}
 			continue
 		}
-		p := &packed{archive: a, entry: e, rel: rel}
+		p := &packed{archive: a, entry: e, below: rel}
 		if ok, _ := r.query.passes(p.subject(), costStat); ok {
 			passed[e.Name] = p
 		}
@@ -127,14 +127,16 @@ func (r *run) ended(ctx context.Context, err error) error {
 type packed struct {
 	archive *member.Archive
 	entry   pack.Entry
-	rel     string
+	below   string
 	content *member.Stream // while it is read
 	err     error          // of reading
 }
 
 func (p *packed) subject() *subject {
-	return &subject{Name: path.Base(p.entry.Name), Rel: p.rel, source: p}
+	return &subject{Name: path.Base(p.entry.Name), source: p}
 }
+
+func (p *packed) rel() string { return p.below }
 
 func (p *packed) stat() (fileinfo.Info, bool) { return p.archive.Stat(p.entry), true }
 

@@ -42,18 +42,18 @@ const (
 // A query is what entries are searched for.
 type query struct {
 	checks  []check
-	content []content // looked at last
+	content []pattern // looked at last
 	lines   int       // matching lines to return; 0 for none
 	context int
 }
 
-// content is a content_pattern.
-type content struct {
+// A pattern is a content_pattern.
+type pattern struct {
 	matcher    search.Matcher
 	extensions []string // lower case, with their dot; empty for all
 }
 
-func (c content) covers(name string) bool {
+func (c pattern) covers(name string) bool {
 	if len(c.extensions) == 0 {
 		return true
 	}
@@ -139,7 +139,7 @@ func (c criterion) joinName(q *query) error {
 	q.add(costName, func(s *subject) (bool, error) {
 		name := s.Name
 		if whole {
-			name = s.Rel
+			name = s.rel()
 		}
 		return doublestar.MatchUnvalidated(c.Pattern, name), nil
 	})
@@ -176,7 +176,7 @@ func expansions(glob string) int {
 }
 
 func (c criterion) joinContent(q *query) error {
-	with := content{}
+	with := pattern{}
 	for _, e := range c.FileTypes {
 		if e == "" {
 			return wrong("file_types_to_search", "has an empty entry; give extensions such as .md")

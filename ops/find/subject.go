@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/entry"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
@@ -23,15 +24,25 @@ type outcome struct {
 	err error // why it could not be searched whole
 }
 
+// A candidate is an entry of a directory while it is looked at.
+type candidate struct {
+	subject
+	onDisk
+}
+
+var candidates = sync.Pool{New: func() any { return new(candidate) }}
+
 // evaluate decides about one entry of a directory.
 func (q *query) evaluate(ctx context.Context, n walk.Node) outcome {
-	f := &onDisk{Node: n}
-	defer f.close()
-	s := &subject{Name: n.Name, Rel: n.Rel, source: f}
-	if ok, err := q.passes(s, costType); err != nil || !ok {
+	c := candidates.Get().(*candidate)
+	defer candidates.Put(c)
+	c.onDisk = onDisk{Node: n}
+	c.subject = subject{Name: n.Name, source: &c.onDisk}
+	defer c.close()
+	if ok, err := q.passes(&c.subject, costType); err != nil || !ok {
 		return outcome{err: ignorable(err)}
 	}
-	return q.look(ctx, s)
+	return q.look(ctx, &c.subject)
 }
 
 // passes asks the checks that cost no more than most, and reports whether all
@@ -67,7 +78,7 @@ func (q *query) look(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{err: ignorable(err)}
 	}
-	return outcome{hit: &result{Info: info, Matches: merge(lines, q.lines), rel: s.Rel}, err: incomplete}
+	return outcome{hit: &result{Info: info, Matches: merge(lines, q.lines), rel: s.rel()}, err: incomplete}
 }
 
 // ignorable drops the error of an entry that vanished during the walk.
@@ -89,7 +100,7 @@ func merge(lines []search.Line, max int) []search.Line {
 
 // A subject is an entry being looked at.
 type subject struct {
-	Name, Rel string // its own, and its path below base_path
+	Name string
 	source
 	err error // why its content could not be read
 }
@@ -97,6 +108,7 @@ type subject struct {
 // A source tells of an entry. Of a link it is what the link leads to, where that
 // may be told.
 type source interface {
+	rel() string // path below base_path
 	// stat describes the entry; false where nothing may be told.
 	stat() (fileinfo.Info, bool)
 	isDir() bool
@@ -141,7 +153,7 @@ func (s *subject) mimeType() (string, bool) {
 	return mediatype.Detect(head[:n], s.Name), true
 }
 
-func (s *subject) search(ctx context.Context, c content, o search.Options) (bool, []search.Line, error) {
+func (s *subject) search(ctx context.Context, c pattern, o search.Options) (bool, []search.Line, error) {
 	if !c.covers(s.Name) {
 		return false, nil, nil
 	}
@@ -156,14 +168,22 @@ func (s *subject) search(ctx context.Context, c content, o search.Options) (bool
 type onDisk struct {
 	walk.Node
 
-	known  bool
-	told   bool
-	info   fileinfo.Info
-	target place.Place // of a link
-	file   *os.File
-	length int64
-	err    error // why it could not be opened
+	known   bool
+	told    bool
+	info    fileinfo.Info
+	target  place.Place // of a link
+	content content
+	length  int64
+	err     error // why it could not be opened
 }
+
+// A content is an open file.
+type content interface {
+	io.ReaderAt
+	io.Closer
+}
+
+func (d *onDisk) rel() string { return d.Rel() }
 
 func (d *onDisk) stat() (fileinfo.Info, bool) {
 	if !d.known {
@@ -188,29 +208,32 @@ func (d *onDisk) isDir() bool {
 }
 
 func (d *onDisk) open() (io.ReaderAt, int64, error) {
-	if d.file == nil && d.err == nil {
-		var info fs.FileInfo
+	if d.content == nil && d.err == nil {
 		switch {
 		case d.IsLink():
 			if i, ok := d.stat(); ok && i.Mode.IsRegular() {
-				d.file, info, d.err = d.target.OpenFileOnly()
+				var f *os.File
+				var info fs.FileInfo
+				if f, info, d.err = d.target.OpenFileOnly(); d.err == nil {
+					d.content, d.length = f, info.Size()
+				}
 			}
 		case d.Type.IsRegular():
-			d.file, info, d.err = d.Dir.OpenFile(d.Name)
-		}
-		if info != nil {
-			d.length = info.Size()
+			var r walk.Reader
+			if r, d.err = d.Dir.OpenReader(d.Name); d.err == nil {
+				d.content, d.length = r, r.Size()
+			}
 		}
 	}
-	if d.file == nil {
+	if d.content == nil {
 		return nil, 0, d.err
 	}
-	return d.file, d.length, nil
+	return d.content, d.length, nil
 }
 
 func (d *onDisk) close() {
-	if d.file != nil {
-		d.file.Close()
+	if d.content != nil {
+		d.content.Close()
 	}
 }
 

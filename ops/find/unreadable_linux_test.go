@@ -27,10 +27,10 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := q.evaluate(t.Context(), walk.Node{Entry: walk.Entry{Name: "mem"}, Dir: d, Rel: "mem"}); got.err == nil || got.hit != nil {
+	if got := q.evaluate(t.Context(), walk.NodeAt(d, walk.Entry{Name: "mem"})); got.err == nil || got.hit != nil {
 		t.Errorf("a file that cannot be read gave %+v", got)
 	}
-	if got := q.evaluate(t.Context(), walk.Node{Entry: walk.Entry{Name: "gone"}, Dir: d, Rel: "gone"}); got.err != nil || got.hit != nil {
+	if got := q.evaluate(t.Context(), walk.NodeAt(d, walk.Entry{Name: "gone"})); got.err != nil || got.hit != nil {
 		t.Errorf("a file that vanished gave %+v", got)
 	}
 }

@@ -84,7 +84,7 @@ func (h *hunt) look(ctx context.Context, n walk.Node) sight {
 	if h.Glob != "" {
 		name := n.Name
 		if strings.Contains(h.Glob, "/") {
-			name = n.Rel
+			name = n.Rel()
 		}
 		if !doublestar.MatchUnvalidated(h.Glob, name) {
 			return sight{}
@@ -105,10 +105,10 @@ func (h *hunt) look(ctx context.Context, n walk.Node) sight {
 		return sight{}
 	}
 	if errors.Is(err, search.ErrGivenUp) {
-		err = fault.New(fault.LimitExceeded, "%s: the expression takes too long; simplify it, avoid nested repetitions", n.Rel)
+		err = fault.New(fault.LimitExceeded, "%s: the expression takes too long; simplify it, avoid nested repetitions", n.Rel())
 	}
 	return sight{searched: true, task: &edit.Task{
-		Path:  filepath.ToSlash(filepath.Join(h.Base.String(), filepath.FromSlash(n.Rel))),
+		Path:  filepath.ToSlash(filepath.Join(h.Base.String(), filepath.FromSlash(n.Rel()))),
 		Place: n.Dir.Place().Child(n.Name),
 		Err:   err,
 	}}
