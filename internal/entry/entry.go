@@ -63,17 +63,25 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 	if err := ctx.Err(); err != nil {
 		return Info{}, err
 	}
+	i := Info{Name: e.Name, Path: d.Path(e.Name)}
+	if !utf8.ValidString(i.Path) {
+		i.Name, i.Path, i.NameLossy = valid(e.Name), valid(i.Path), !utf8.ValidString(e.Name)
+	}
+	if e.Type.IsRegular() {
+		// What is open is described in half the time that its name takes.
+		if f, own, err := d.OpenInfo(e.Name); err == nil {
+			i.describe(own)
+			i.MIMEType = mimeType(f, int64(i.Size), i.Name)
+			f.Close()
+			return i, nil
+		}
+	}
 	own, err := d.Info(e.Name)
 	if err != nil {
 		return Info{}, err
 	}
-	i := Info{
-		Name:      valid(e.Name),
-		NameLossy: !utf8.ValidString(e.Name),
-		Path:      valid(filepath.Join(d.Place().Abs, e.Name)),
-	}
 	if !own.IsLink() {
-		i.describe(own, func() (content, error) { return d.OpenReader(e.Name) })
+		i.describe(own)
 		return i, nil
 	}
 	text, err := d.Readlink(e.Name)
@@ -87,10 +95,13 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 		i.Created, i.Modified = fileinfo.ISO(own.Created), fileinfo.ISO(own.Modified)
 		return i, nil
 	}
-	i.describe(info, func() (content, error) {
-		f, _, err := target.OpenFileOnly()
-		return f, err
-	})
+	i.describe(info)
+	if info.Mode.IsRegular() {
+		if f, _, err := target.OpenFileOnly(); err == nil {
+			i.MIMEType = mimeType(f, int64(i.Size), i.Name)
+			f.Close()
+		}
+	}
 	return i, nil
 }
 
@@ -105,39 +116,28 @@ func Follow(d *walk.Dir, name string) (place.Place, fileinfo.Info, error) {
 	return target, info, err
 }
 
-// describe fills in what info tells and, of a regular file, its type.
-func (i *Info) describe(info fileinfo.Info, open func() (content, error)) {
+// describe fills in what info tells.
+func (i *Info) describe(info fileinfo.Info) {
 	i.Type = info.Type()
 	i.Created, i.Modified = fileinfo.ISO(info.Created), fileinfo.ISO(info.Modified)
 	i.Octal, i.Permissions = info.Octal(), info.String()
-	switch {
-	case info.Mode.IsRegular():
-		i.Size = Size(info.Size)
-		i.MIMEType = mimeType(open, i.Name)
-	case info.IsDir():
+	if info.Mode.IsRegular() || info.IsDir() {
 		i.Size = Size(info.Size)
 	}
-}
-
-// A content is an open file.
-type content interface {
-	io.ReaderAt
-	io.Closer
 }
 
 var heads = sync.Pool{New: func() any { return new([mediatype.HeadSize]byte) }}
 
-// mimeType returns the type of a file by its first bytes, or "" where it cannot
-// be read: the rest is worth telling all the same.
-func mimeType(open func() (content, error), name string) string {
-	f, err := open()
-	if err != nil {
-		return ""
+// mimeType returns the type of a file of size bytes by the first of them, or ""
+// where they cannot be read: the rest is worth telling all the same.
+func mimeType(f io.ReaderAt, size int64, name string) string {
+	buf := heads.Get().(*[mediatype.HeadSize]byte)
+	defer heads.Put(buf)
+	head := buf[:]
+	if size > 0 { // of what has none, such as in /proc, the bytes tell
+		head = buf[:min(size, mediatype.HeadSize)]
 	}
-	defer f.Close()
-	head := heads.Get().(*[mediatype.HeadSize]byte)
-	defer heads.Put(head)
-	n, err := f.ReadAt(head[:], 0)
+	n, err := f.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return ""
 	}

@@ -3,7 +3,6 @@
 package fileinfo
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,18 +46,30 @@ func (i Info) Type() string {
 
 // Octal is the permissions with a leading zero, such as "0644", setuid, setgid
 // and sticky bits included ("04755").
-func (i Info) Octal() string { return fmt.Sprintf("0%03o", Bits(i.Mode)) }
+func (i Info) Octal() string {
+	bits := Bits(i.Mode)
+	b := [...]byte{'0', '0' + byte(bits>>9), '0' + byte(bits>>6&7), '0' + byte(bits>>3&7), '0' + byte(bits&7)}
+	if bits < 0o1000 {
+		return string(b[1:]) // its own zero leads
+	}
+	return string(b[:])
+}
 
 // Bits is the permissions of mode as Unix numbers them.
 func Bits(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
-	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
-		if mode&flag != 0 {
-			bits |= bit
+	for _, s := range special {
+		if mode&s.flag != 0 {
+			bits |= s.bit
 		}
 	}
 	return bits
 }
+
+var special = [...]struct {
+	flag fs.FileMode
+	bit  uint32
+}{{fs.ModeSetuid, 0o4000}, {fs.ModeSetgid, 0o2000}, {fs.ModeSticky, 0o1000}}
 
 // ParseMode reads permissions as Unix numbers them: three octal digits, or four
 // with setuid, setgid and sticky bits in the first. Anything else is
@@ -69,9 +80,9 @@ func ParseMode(octal string) (fs.FileMode, error) {
 		return 0, fault.New(fault.InvalidParameter, "mode is %.20q; give three or four octal digits, such as \"644\" or \"0755\"", octal)
 	}
 	mode := fs.FileMode(bits & 0o777)
-	for bit, flag := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if bits&bit != 0 {
-			mode |= flag
+	for _, s := range special {
+		if bits&uint64(s.bit) != 0 {
+			mode |= s.flag
 		}
 	}
 	return mode, nil
@@ -79,26 +90,53 @@ func ParseMode(octal string) (fs.FileMode, error) {
 
 // String is the permissions in the form "rwxr-xr-x".
 func (i Info) String() string {
-	s := []byte(i.Mode.Perm().String()[1:])
-	mark := func(flag fs.FileMode, at int, with, without byte) {
-		if i.Mode&flag == 0 {
-			return
-		}
-		if s[at] == 'x' {
-			s[at] = with
-		} else {
-			s[at] = without
+	s := [...]byte{'r', 'w', 'x', 'r', 'w', 'x', 'r', 'w', 'x'}
+	for k := range s {
+		if i.Mode&(1<<(len(s)-1-k)) == 0 {
+			s[k] = '-'
 		}
 	}
-	mark(fs.ModeSetuid, 2, 's', 'S')
-	mark(fs.ModeSetgid, 5, 's', 'S')
-	mark(fs.ModeSticky, 8, 't', 'T')
-	return string(s)
+	for _, m := range [...]struct {
+		flag          fs.FileMode
+		at            int
+		with, without byte
+	}{{fs.ModeSetuid, 2, 's', 'S'}, {fs.ModeSetgid, 5, 's', 'S'}, {fs.ModeSticky, 8, 't', 'T'}} {
+		switch {
+		case i.Mode&m.flag == 0:
+		case s[m.at] == 'x':
+			s[m.at] = m.with
+		default:
+			s[m.at] = m.without
+		}
+	}
+	return string(s[:])
 }
 
 // ISO is the form of every timestamp in results: ISO 8601 in UTC with
 // milliseconds.
-func ISO(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func ISO(t time.Time) string {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Format("2006-01-02T15:04:05.000Z")
+	}
+	hour, minute, second := t.Clock()
+	var b [len("0000-00-00T00:00:00.000Z")]byte
+	put := func(at, width, v int) {
+		for at += width - 1; width > 0; at, width, v = at-1, width-1, v/10 {
+			b[at] = '0' + byte(v%10)
+		}
+	}
+	copy(b[:], "0000-00-00T00:00:00.000Z")
+	put(0, 4, year)
+	put(5, 2, int(month))
+	put(8, 2, day)
+	put(11, 2, hour)
+	put(14, 2, minute)
+	put(17, 2, second)
+	put(20, 3, t.Nanosecond()/1e6)
+	return string(b[:])
+}
 
 // Of describes what p is, without opening it.
 func Of(p place.Place) (Info, error) {

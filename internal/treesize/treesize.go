@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"slices"
 	"strings"
+	"sync"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
@@ -96,6 +96,8 @@ func (s *Sum) add(info fileinfo.Info, err error) {
 // batch is how many entries one worker takes at a time.
 const batch = 256
 
+// below sums up the directory called name in d. Directories below it, and parts
+// of large ones, are left to others where the limit lets them work.
 func below(ctx context.Context, l *crew.Limit, d *walk.Dir, name string, levels int) (Sum, error) {
 	sub, err := d.Sub(name)
 	if err != nil {
@@ -106,24 +108,32 @@ func below(ctx context.Context, l *crew.Limit, d *walk.Dir, name string, levels 
 	if err != nil {
 		return missed(err), nil
 	}
-	parts := slices.Collect(slices.Chunk(list, batch))
-	sums := make([]Sum, len(parts))
 	var g crew.Group
-	for i, part := range parts {
-		l.Go(&g, func() error {
-			for _, e := range part {
-				if err := sums[i].Add(ctx, l, sub, e, levels); err != nil {
+	var mu sync.Mutex
+	var total Sum
+	add := func(entries []walk.Entry) func() error {
+		return func() error {
+			var s Sum
+			defer func() {
+				mu.Lock()
+				defer mu.Unlock()
+				total.Merge(s)
+			}()
+			for _, e := range entries {
+				if err := s.Add(ctx, l, sub, e, levels); err != nil {
 					return err
 				}
 			}
 			return nil
-		})
+		}
+	}
+	for first, i := 0, 0; i < len(list); i++ {
+		if end := i + 1; list[i].IsDir() || end-first == batch || end == len(list) {
+			l.Go(&g, add(list[first:end]))
+			first = end
+		}
 	}
 	err = l.Wait(&g)
-	var total Sum
-	for _, s := range sums {
-		total.Merge(s)
-	}
 	return total, err
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -109,6 +108,15 @@ func (d *Dir) Close() {
 // Place is where d is.
 func (d *Dir) Place() place.Place { return d.place }
 
+// Path is the absolute path of the entry called name.
+func (d *Dir) Path(name string) string {
+	abs := d.place.Abs
+	if abs != "" && os.IsPathSeparator(abs[len(abs)-1]) { // the root of a file system
+		return abs + name
+	}
+	return abs + string(os.PathSeparator) + name
+}
+
 // Root is a handle of d itself: names below it need no further resolution. It
 // is valid until d is closed. Only what [OpenRoot] opened has one.
 func (d *Dir) Root() *os.Root { return d.root }
@@ -139,7 +147,7 @@ func (d *Dir) entries(ctx context.Context) (list []Entry, denied int, err error)
 		if atomicfile.IsTemp(e.Name) {
 			return true
 		}
-		hidden := d.guarded && d.place.Guard.Denied(filepath.Join(d.place.Abs, e.Name))
+		hidden := d.guarded && d.place.Guard.Denied(d.Path(e.Name))
 		if hidden {
 			denied++
 		}

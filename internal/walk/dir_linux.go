@@ -88,31 +88,29 @@ type Reader struct {
 
 // OpenReader is OpenFile for a caller that only reads.
 func (d *Dir) OpenReader(name string) (Reader, error) {
-	fail := func(err error) error { return &fs.PathError{Op: "open", Path: d.place.Child(name).Abs, Err: err} }
+	r, _, err := d.OpenInfo(name)
+	return r, err
+}
+
+// OpenInfo is OpenReader, and describes the file that was opened.
+func (d *Dir) OpenInfo(name string) (Reader, fileinfo.Info, error) {
 	fd, err := dirfd.Open(d.fd, name, unix.O_RDONLY)
+	if err != nil {
+		return Reader{}, fileinfo.Info{}, d.place.Child(name).Explain(&fs.PathError{Op: "open", Path: name, Err: err})
+	}
+	i, err := fileinfo.Below(fd, "")
 	switch {
-	case err == unix.ENXIO: // a socket
-		return Reader{}, place.Ordinary(d.place.Child(name).Abs, fs.ModeSocket)
 	case err != nil:
-		return Reader{}, fail(err)
-	}
-	var st unix.Stat_t
-	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Fstat(fd, &st)
-	}
-	switch kind := st.Mode & unix.S_IFMT; {
-	case err != nil:
-		err = fail(err)
-	case kind == unix.S_IFDIR:
-		err = fault.New(fault.FSIsDirectory, "%s is a directory; name a file", d.place.Child(name).Abs)
-	case kind != unix.S_IFREG:
-		err = place.Ordinary(d.place.Child(name).Abs, fs.ModeIrregular)
+	case i.IsDir():
+		err = fault.New(fault.FSIsDirectory, "%s is a directory; name a file", d.Path(name))
+	case !i.Mode.IsRegular():
+		err = place.Ordinary(d.Path(name), i.Mode)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return Reader{}, err
+		return Reader{}, fileinfo.Info{}, d.place.Child(name).Explain(err)
 	}
-	return Reader{fd, st.Size}, nil
+	return Reader{fd, i.Size}, i, nil
 }
 
 // Size is what the file held when it was opened, in bytes.

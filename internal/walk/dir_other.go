@@ -81,6 +81,15 @@ func (d *Dir) OpenReader(name string) (Reader, error) {
 	return Reader{f, fi.Size()}, nil
 }
 
+// OpenInfo is OpenReader, and describes the file that was opened.
+func (d *Dir) OpenInfo(name string) (Reader, fileinfo.Info, error) {
+	f, fi, err := d.OpenFile(name)
+	if err != nil {
+		return Reader{}, fileinfo.Info{}, err
+	}
+	return Reader{f, fi.Size()}, fileinfo.From(fi), nil
+}
+
 // Size is what the file held when it was opened, in bytes.
 func (r Reader) Size() int64 { return r.size }
 

@@ -139,12 +139,15 @@ func (s *subject) size() (int64, bool) {
 }
 
 func (s *subject) mimeType() (string, bool) {
-	f, _, err := s.open()
+	f, size, err := s.open()
 	if f == nil || err != nil {
 		s.err = err
 		return "", false
 	}
 	head := make([]byte, mediatype.HeadSize)
+	if size > 0 { // of what has none, such as in /proc, the bytes tell
+		head = head[:min(size, mediatype.HeadSize)]
+	}
 	n, err := f.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		s.err = err

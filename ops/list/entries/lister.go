@@ -100,46 +100,56 @@ func (l *lister) top(ctx context.Context, d *walk.Dir, after string) (tree, erro
 }
 
 // batch is how many entries one worker takes at a time.
-const batch = 32
+const batch = 64
+
+// A part is some of the entries of a level.
+type part struct {
+	entries []walk.Entry
+	infos   []entry.Info
+	size    treesize.Sum
+}
 
 // list describes what v shows, in order, and adds up the sizes of all.
 func (l *lister) list(ctx context.Context, v *level) ([]entry.Info, treesize.Sum, error) {
-	parts := slices.Collect(slices.Chunk(v.shown, batch))
-	infos := make([][]entry.Info, len(parts))
-	sums := make([]treesize.Sum, len(parts))
+	var parts []*part
 	var g crew.Group
-	for i, part := range parts {
-		l.limit.Go(&g, func() (err error) {
-			infos[i], err = l.part(ctx, v, part, &sums[i])
-			return err
-		})
+	for first, i := 0, 0; i < len(v.shown); i++ {
+		// What is below a directory may be left to others.
+		if end := i + 1; v.shown[i].IsDir() || end-first == batch || end == len(v.shown) {
+			p := &part{entries: v.shown[first:end]}
+			parts = append(parts, p)
+			l.limit.Go(&g, func() error { return l.describe(ctx, v, p) })
+			first = end
+		}
 	}
 	err := l.limit.Wait(&g)
 	var total treesize.Sum
-	for _, s := range sums {
-		total.Merge(s)
+	infos := make([][]entry.Info, len(parts))
+	for i, p := range parts {
+		infos[i] = p.infos
+		total.Merge(p.size)
+	}
+	list := slices.Concat(infos...)
+	if list == nil {
+		list = []entry.Info{}
 	}
 	for _, e := range v.hidden {
 		if err == nil {
 			err = l.size(&total, v, e)
 		}
 	}
-	list := slices.Concat(infos...)
-	if list == nil {
-		list = []entry.Info{}
-	}
 	registry.Progress(ctx, l.done.Add(int64(len(list))), 0, "")
 	return list, total, err
 }
 
-func (l *lister) part(ctx context.Context, v *level, part []walk.Entry, sum *treesize.Sum) ([]entry.Info, error) {
-	list := make([]entry.Info, 0, len(part))
-	for _, e := range part {
+// describe fills in the infos and the size of p.
+func (l *lister) describe(ctx context.Context, v *level, p *part) error {
+	for _, e := range p.entries {
 		if l.in.Max > 0 && l.left == 0 {
 			l.more = true
 			if v.depth > 0 { // nobody is told the size of the directory listed
-				if err := l.size(sum, v, e); err != nil {
-					return nil, err
+				if err := l.size(&p.size, v, e); err != nil {
+					return err
 				}
 			}
 			continue
@@ -147,12 +157,12 @@ func (l *lister) part(ctx context.Context, v *level, part []walk.Entry, sum *tre
 		info, err := entry.Of(ctx, v.dir, e)
 		switch {
 		case ctx.Err() != nil:
-			return nil, ctx.Err()
+			return ctx.Err()
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			l.missing.Add(1)
-			sum.Unread()
+			p.size.Unread()
 			continue
 		}
 		if l.in.Max > 0 {
@@ -162,12 +172,15 @@ func (l *lister) part(ctx context.Context, v *level, part []walk.Entry, sum *tre
 		info.Sized = l.in.Sizes
 		own, err := l.descend(ctx, v, e, &info)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		sum.Merge(own)
-		list = append(list, info)
+		p.size.Merge(own)
+		if p.infos == nil {
+			p.infos = make([]entry.Info, 0, len(p.entries))
+		}
+		p.infos = append(p.infos, info)
 	}
-	return list, nil
+	return nil
 }
 
 // descend completes info, which describes e, by what is below a directory, and
