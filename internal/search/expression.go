@@ -17,6 +17,7 @@ type Expression struct {
 	lines  bool           // linear has ^ or $
 	start  bool           // linear depends on what is in front of a position
 	need   *Literal       // part of every match; nil where none is known
+	within bool           // a match depends on nothing but the line it is in; need is known
 
 	slow atomic.Bool // full has run out of time once, so linear is used
 }
@@ -63,7 +64,7 @@ func compile(body, flags string, multiline bool) (*Expression, error) {
 	full.MatchTimeout = attemptTime
 	e := &Expression{full: full}
 	if t, ok := translate(body, options); ok {
-		e.linear, e.lines, e.start, e.need = t.re, t.lines, t.start, t.need
+		e.linear, e.lines, e.start, e.need, e.within = t.re, t.lines, t.start, t.need, t.oneLine
 	}
 	return e, nil
 }
@@ -105,11 +106,36 @@ func (e *Expression) Match(s string) (found bool, err error) {
 }
 
 func (e *Expression) each(b []byte, start int, left *time.Duration, yield func(from, to int) bool) error {
-	if e.need != nil {
-		if from, _ := e.need.next(b, start); from < 0 {
-			return nil
-		}
+	if e.need == nil {
+		return e.eachIn(b, start, left, yield)
 	}
+	more := true
+	for more && start < len(b) {
+		at, _ := e.need.next(b, start)
+		switch {
+		case at < 0:
+			return nil
+		case !e.within:
+			return e.eachIn(b, start, left, yield)
+		}
+		begin, end := bytes.LastIndexByte(b[:at], '\n')+1, len(b)
+		if i := bytes.IndexByte(b[at:], '\n'); i >= 0 {
+			end = at + i
+		}
+		err := e.eachIn(b[begin:end], max(start-begin, 0), left, func(from, to int) bool {
+			more = yield(begin+from, begin+to)
+			return more
+		})
+		if err != nil {
+			return err
+		}
+		start = end + 1
+	}
+	return nil
+}
+
+// eachIn looks for matches with an engine.
+func (e *Expression) eachIn(b []byte, start int, left *time.Duration, yield func(from, to int) bool) error {
 	if !e.slow.Load() {
 		next, err := e.eachFull(string(b), start, left, func(_ *regexp2.Match, from, to int) bool { return yield(from, to) })
 		if err == nil || e.linear == nil {

@@ -12,6 +12,7 @@ import (
 // A Literal is a text to look for.
 type Literal struct {
 	exact []byte // where case counts; otherwise nil
+	rare  int    // of exact: where its rarest byte is
 	runes [][]rune
 	// The search goes from one candidate of the anchor to the next. All
 	// characters in front of it have as many bytes in every case.
@@ -24,7 +25,13 @@ type Literal struct {
 // Unicode).
 func NewLiteral(text string, caseSensitive bool) *Literal {
 	if caseSensitive || !strings.ContainsFunc(text, func(r rune) bool { return len(cases(r)) > 1 }) {
-		return &Literal{exact: []byte(text)}
+		l := &Literal{exact: []byte(text)}
+		for i, c := range l.exact {
+			if commonBytes[c] < commonBytes[l.exact[l.rare]] {
+				l.rare = i
+			}
+		}
+		return l
 	}
 	l := &Literal{}
 	best, offset, fixed := -1, 0, true
@@ -34,7 +41,7 @@ func NewLiteral(text string, caseSensitive bool) *Literal {
 		if !fixed {
 			continue
 		}
-		if cost := commonness(r) * len(variants); best < 0 || cost < best {
+		if cost := commonness(variants); best < 0 || cost < best {
 			best, l.before = cost, offset
 			l.anchors = l.anchors[:0]
 			for _, v := range variants {
@@ -56,16 +63,38 @@ func cases(r rune) []rune {
 	return list
 }
 
-// commonness estimates how often r stands in texts.
-func commonness(r rune) int {
-	const order = "jqxzvkwyb0123456789gpfmucdhlnrsiaote "
-	switch i := strings.IndexRune(order, unicode.ToLower(r)); {
-	case i >= 0:
-		return 2 + i
-	case r < utf8.RuneSelf:
-		return 8
+// commonness estimates how often any of the characters stands in texts, on the
+// scale of commonBytes.
+func commonness(variants []rune) int {
+	most := 0
+	for _, r := range variants {
+		if r < utf8.RuneSelf {
+			most = max(most, int(commonBytes[r]))
+		}
 	}
-	return 1
+	return most + 12*(len(variants)-1)
+}
+
+// commonBytes tells how common each byte is in source code, data and prose: it
+// grows by 12 where a byte is twice as common. Counted over some 190 MB of Go,
+// JavaScript, Python, HTML, Markdown and JSON.
+var commonBytes = [256]uint8{
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 208, 228, 0, 0, 119, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	255, 162, 211, 190, 165, 154, 164, 203, 213, 213, 199, 164, 217, 198, 214, 213,
+	209, 200, 196, 188, 188, 187, 185, 178, 183, 185, 204, 193, 196, 204, 198, 162,
+	153, 202, 185, 201, 194, 207, 189, 182, 178, 201, 156, 174, 199, 191, 200, 202,
+	199, 151, 201, 211, 205, 184, 178, 170, 179, 172, 166, 185, 180, 185, 136, 221,
+	185, 232, 207, 225, 223, 243, 217, 210, 216, 233, 180, 201, 225, 215, 233, 232,
+	221, 171, 233, 234, 238, 219, 199, 196, 204, 206, 176, 191, 172, 191, 140, 0,
+	145, 128, 132, 127, 121, 121, 120, 130, 126, 117, 118, 117, 124, 136, 116, 143,
+	119, 128, 120, 118, 133, 126, 127, 119, 121, 135, 123, 118, 124, 120, 125, 154,
+	155, 121, 115, 118, 130, 120, 124, 128, 124, 125, 123, 115, 116, 116, 125, 121,
+	126, 124, 125, 120, 122, 123, 117, 132, 142, 128, 119, 125, 127, 128, 127, 125,
+	0, 0, 157, 133, 107, 103, 52, 57, 55, 74, 55, 63, 78, 54, 126, 107,
+	147, 131, 63, 44, 41, 101, 97, 126, 126, 121, 86, 102, 13, 0, 0, 0,
+	146, 129, 152, 108, 106, 136, 136, 134, 133, 130, 95, 114, 118, 104, 51, 124,
+	153, 0, 0, 49, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 }
 
 func (l *Literal) each(b []byte, start int, _ *time.Duration, yield func(from, to int) bool) error {
@@ -80,11 +109,7 @@ func (l *Literal) each(b []byte, start int, _ *time.Duration, yield func(from, t
 
 func (l *Literal) next(b []byte, at int) (from, to int) {
 	if l.exact != nil {
-		i := bytes.Index(b[at:], l.exact)
-		if i < 0 {
-			return -1, -1
-		}
-		return at + i, at + i + len(l.exact)
+		return l.nextExact(b, at)
 	}
 	pos := at + l.before
 	// Where each variant of the anchor comes next, from pos on.
@@ -108,6 +133,38 @@ func (l *Literal) next(b []byte, at int) (from, to int) {
 		}
 		pos = first + 1
 	}
+}
+
+// Where the rarest byte comes more often than this, in bytes between two, it is
+// no longer what is looked for.
+const (
+	patience = 16
+	spacing  = 64
+)
+
+// nextExact goes from one place of the rarest byte to the next, which takes a
+// fraction of what comparing every position does.
+func (l *Literal) nextExact(b []byte, at int) (from, to int) {
+	rarest := l.exact[l.rare]
+	for pos, misses := at+l.rare, 0; pos < len(b); misses++ {
+		if misses > patience && pos-at < misses*spacing {
+			at = pos - l.rare
+			i := bytes.Index(b[at:], l.exact)
+			if i < 0 {
+				break
+			}
+			return at + i, at + i + len(l.exact)
+		}
+		i := bytes.IndexByte(b[pos:], rarest)
+		if i < 0 {
+			break
+		}
+		if from := pos + i - l.rare; bytes.HasPrefix(b[from:], l.exact) {
+			return from, from + len(l.exact)
+		}
+		pos += i + 1
+	}
+	return -1, -1
 }
 
 // index is where sub comes in b from pos on, len(b) for nowhere.

@@ -28,8 +28,9 @@ func replacements(ctx context.Context, text string, m Matcher, replacement strin
 	if isExpression {
 		put = e.template(replacement)
 	}
-	buf := windows.Get().(*[window]byte)
-	defer windows.Put(buf)
+	space := scans.Get().(*scan)
+	defer space.release()
+	buf := &space.buf
 	for base, start := 0, 0; ; {
 		if err := ctx.Err(); err != nil {
 			return err

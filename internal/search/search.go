@@ -56,8 +56,6 @@ type Line struct {
 	After  []string `json:"after,omitempty"`
 }
 
-var windows = sync.Pool{New: func() any { return new([window]byte) }}
-
 // File searches the open file f, whose name helps to tell its type. A file that
 // is not text has no matches. The error is [ErrGivenUp], the one of ctx, or one
 // of reading; what was found by then comes with it.
@@ -72,8 +70,9 @@ func File(ctx context.Context, f *os.File, name string, m Matcher, o Options) (f
 // Content is [File] for size bytes that are no file. They are read in order, but
 // for the first ones up to 1 MiB, which are read several times.
 func Content(ctx context.Context, f io.ReaderAt, size int64, name string, m Matcher, o Options) (found bool, lines []Line, err error) {
-	buf := windows.Get().(*[window]byte)
-	defer windows.Put(buf)
+	s := scans.Get().(*scan)
+	defer s.release()
+	buf := s.buf[:]
 	// A file that fits into the window is read once; of others the head first.
 	fits := size > 0 && size <= window
 	first := int64(mediatype.HeadSize)
@@ -84,18 +83,26 @@ func Content(ctx context.Context, f io.ReaderAt, size int64, name string, m Matc
 	if err != nil && err != io.EOF {
 		return false, nil, err
 	}
-	text := open(f, buf[:min(n, mediatype.HeadSize)])
-	if text == nil {
+	head := buf[:min(n, mediatype.HeadSize)]
+	s.m, s.o, s.left = m, o, fileTime+fileTimeMiB*time.Duration(size>>20)
+	const whole = 1<<63 - 1
+	switch big := bytes.HasPrefix(head, []byte("\xfe\xff")); {
+	case big, bytes.HasPrefix(head, []byte("\xff\xfe")):
+		s.text = &wide{in: io.NewSectionReader(f, 2, whole-2), big: big}
+	case bytes.IndexByte(head, 0) >= 0:
 		return false, nil, nil
-	}
-	s := scan{m: m, o: o, text: text, buf: buf[:], left: fileTime + fileTimeMiB*time.Duration(size>>20)}
-	if _, decoded := text.(*wide); fits && !decoded {
-		s.whole, s.n = true, copy(s.buf, bytes.TrimPrefix(s.buf[:n], []byte("\xef\xbb\xbf")))
+	case fits:
+		s.n = copy(buf, bytes.TrimPrefix(buf[:n], mark))
+	default:
+		s.text = io.NewSectionReader(f, 0, whole)
+		if bytes.HasPrefix(head, mark) {
+			s.text = io.NewSectionReader(f, int64(len(mark)), whole-int64(len(mark)))
+		}
 	}
 	err = s.run(ctx)
 	if s.found {
 		// Files with matches are few, so their type is looked at last.
-		n, rerr := f.ReadAt(buf[:mediatype.HeadSize], 0)
+		n, rerr := f.ReadAt(buf[:min(first, mediatype.HeadSize)], 0)
 		if rerr != nil && rerr != io.EOF {
 			return false, nil, rerr
 		}
@@ -106,31 +113,23 @@ func Content(ctx context.Context, f io.ReaderAt, size int64, name string, m Matc
 	return s.found, s.lines, err
 }
 
-// open returns the text of f as UTF-8, or nil where its head is binary.
-func open(f io.ReaderAt, head []byte) io.Reader {
-	const whole = 1<<63 - 1
-	switch {
-	case bytes.HasPrefix(head, []byte("\xff\xfe")):
-		return &wide{in: io.NewSectionReader(f, 2, whole-2)}
-	case bytes.HasPrefix(head, []byte("\xfe\xff")):
-		return &wide{in: io.NewSectionReader(f, 2, whole-2), big: true}
-	case bytes.IndexByte(head, 0) >= 0:
-		return nil
-	case bytes.HasPrefix(head, []byte("\xef\xbb\xbf")):
-		return io.NewSectionReader(f, 3, whole-3)
-	}
-	return io.NewSectionReader(f, 0, whole)
-}
+// mark is the byte order mark in UTF-8.
+var mark = []byte("\xef\xbb\xbf")
 
 // A scan is the search of one text.
 type scan struct {
+	progress
+	buf   [window]byte
+	yield func(from, to int) bool // what takes a match
+}
+
+// progress is what changes from one text to the next.
+type progress struct {
 	m    Matcher
 	o    Options
-	text io.Reader
-	buf  []byte
+	text io.Reader // nil where buf holds all of it already
 	left time.Duration
 
-	whole bool // buf holds all of the text already
 	found bool
 	lines []Line
 
@@ -138,6 +137,29 @@ type scan struct {
 	counted int // in buf: newlines before it are counted
 	line    int // number of newlines before counted
 	column  int // characters in front of buf in the line it begins in
+
+	last  bool // there is no text behind buf
+	limit int  // a match that begins from here on is left to the next window, unless this is the last
+	end   int  // of the last match
+	done  bool // enough was found
+}
+
+var scans = sync.Pool{New: func() any {
+	s := &scan{}
+	s.yield = func(from, to int) bool {
+		if !s.last && from >= s.limit {
+			return false
+		}
+		s.end = to
+		s.done = s.match(from)
+		return !s.done
+	}
+	return s
+}}
+
+func (s *scan) release() {
+	s.progress = progress{}
+	scans.Put(s)
 }
 
 func (s *scan) run(ctx context.Context) error {
@@ -146,34 +168,26 @@ func (s *scan) run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		last := s.whole
-		if !last {
+		s.last = s.text == nil
+		if !s.last {
 			n, err := io.ReadFull(s.text, s.buf[s.n:])
 			s.n += n
-			last = err == io.EOF || err == io.ErrUnexpectedEOF
-			if err != nil && !last {
+			s.last = err == io.EOF || err == io.ErrUnexpectedEOF
+			if err != nil && !s.last {
 				return err
 			}
 		}
-		limit := s.n
-		if !last {
-			limit = boundary(s.buf, s.n-margin)
+		s.limit, s.end = s.n, start
+		if !s.last {
+			s.limit = boundary(s.buf[:], s.n-margin)
 		}
-		done, end := false, start
-		err := s.m.each(s.buf[:s.n], start, &s.left, func(from, to int) bool {
-			if !last && from >= limit {
-				return false
-			}
-			end = to
-			done = s.match(from)
-			return !done
-		})
-		if err != nil || done || last {
+		err := s.m.each(s.buf[:s.n], start, &s.left, s.yield)
+		if err != nil || s.done || s.last {
 			return err
 		}
-		cut := boundary(s.buf, limit-margin)
+		cut := boundary(s.buf[:], s.limit-margin)
 		s.shift(cut)
-		start = max(limit, end) - cut
+		start = max(s.limit, s.end) - cut
 	}
 }
 
@@ -233,7 +247,7 @@ func (s *scan) shift(cut int) {
 		}
 		s.column += utf8.RuneCount(gone)
 	}
-	s.n = copy(s.buf, s.buf[cut:s.n])
+	s.n = copy(s.buf[:], s.buf[cut:s.n])
 }
 
 // boundary returns the beginning of the character that at lies in.

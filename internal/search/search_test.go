@@ -53,7 +53,9 @@ func patient(t testing.TB, pattern string) *Expression {
 // scanAll searches text without a limit of time.
 func scanAll(t testing.TB, text string, m Matcher, most int) []Line {
 	t.Helper()
-	s := scan{m: m, o: Options{Max: most}, text: strings.NewReader(text), buf: make([]byte, window), left: time.Hour}
+	s := scans.Get().(*scan)
+	defer s.release()
+	s.m, s.o, s.text, s.left = m, Options{Max: most}, strings.NewReader(text), time.Hour
 	if err := s.run(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package search
 import (
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/dlclark/regexp2/v2"
@@ -10,10 +11,11 @@ import (
 
 // A translation is an expression of JavaScript as one of Go.
 type translation struct {
-	re    *regexp.Regexp
-	lines bool
-	start bool
-	need  *Literal
+	re      *regexp.Regexp
+	lines   bool
+	start   bool
+	need    *Literal
+	oneLine bool
 }
 
 // What the classes of JavaScript and its dot stand for.
@@ -43,8 +45,9 @@ func translate(pattern string, options regexp2.RegexOptions) (t translation, ok 
 		return t, false
 	}
 	t = translation{re: re, lines: w.lines, start: w.start}
-	if need := required(tree); len(need) > 1 {
-		t.need = NewLiteral(need, true)
+	if need := required(tree, fold); len(need) > 1 {
+		t.need = NewLiteral(need, !fold)
+		t.oneLine = withinLine(tree)
 	}
 	return t, true
 }
@@ -258,27 +261,45 @@ func canBeEmpty(re *syntax.Regexp) bool {
 }
 
 // required returns the longest text that is part of every match, as far as is
-// easily seen.
-func required(re *syntax.Regexp) string {
+// easily seen; where case does not count, in some case.
+func required(re *syntax.Regexp, fold bool) string {
 	switch re.Op {
 	case syntax.OpLiteral:
-		if re.Flags&syntax.FoldCase == 0 {
+		if fold || re.Flags&syntax.FoldCase == 0 {
 			return string(re.Rune)
 		}
 	case syntax.OpCapture, syntax.OpPlus:
-		return required(re.Sub[0])
+		return required(re.Sub[0], fold)
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return required(re.Sub[0])
+			return required(re.Sub[0], fold)
 		}
 	case syntax.OpConcat:
 		best := ""
 		for _, sub := range re.Sub {
-			if s := required(sub); len(s) > len(best) {
+			if s := required(sub, fold); len(s) > len(best) {
 				best = s
 			}
 		}
 		return best
 	}
 	return ""
+}
+
+// withinLine reports whether every match lies within one line, whatever the
+// other lines are.
+func withinLine(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return !slices.Contains(re.Rune, '\n')
+	case syntax.OpCharClass:
+		for i := 0; i < len(re.Rune); i += 2 {
+			if re.Rune[i] <= '\n' && '\n' <= re.Rune[i+1] {
+				return false
+			}
+		}
+	case syntax.OpAnyChar, syntax.OpBeginText, syntax.OpEndText:
+		return false
+	}
+	return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !withinLine(sub) })
 }
