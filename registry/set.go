@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -99,7 +98,14 @@ func Toolsets() []string {
 
 func (t Tool) toolset() string { return cmp.Or(t.Toolset, "core") }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// validToolName reports whether model APIs take name: at most 64 letters, digits,
+// underscores and hyphens.
+func validToolName(name string) bool {
+	strange := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return name != "" && len(name) <= 64 && !strings.ContainsFunc(name, strange)
+}
 
 // NewSet checks tools and ops against each other and returns them as a Set.
 // Checking here, and not in init, keeps the order of imports irrelevant.
@@ -130,8 +136,8 @@ func NewSet(tools []Tool, ops []*Op) (*Set, error) {
 		s.ops[op.ID()] = op
 	}
 	for name, t := range s.tools {
-		if !toolName.MatchString(name) {
-			return nil, fmt.Errorf("tool %q: the name must match %s", name, toolName)
+		if !validToolName(name) {
+			return nil, fmt.Errorf("tool %q: a name has at most 64 letters, digits, underscores and hyphens", name)
 		}
 		t.Toolset = t.toolset()
 		s.tools[name] = t

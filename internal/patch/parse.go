@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -41,7 +42,7 @@ func Parse(text string, strip int) ([]*File, error) {
 				return nil, err
 			}
 			files, last = append(files, f), f
-		case hunkHeader.MatchString(line):
+		case hunkHeader().MatchString(line):
 			if last == nil {
 				return nil, p.wrong("a hunk without the lines --- and +++ before it that name its file")
 			}
@@ -310,7 +311,9 @@ func whole(s string) string {
 	return s
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+var hunkHeader = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@`)
+})
 
 // hunks reads the hunks that follow, to the first line that is not one's header.
 func (p *parser) hunks(f *File) error {
@@ -323,7 +326,7 @@ func (p *parser) hunks(f *File) error {
 }
 
 func (p *parser) hunk(f *File) error {
-	m := hunkHeader.FindStringSubmatch(p.line(0))
+	m := hunkHeader().FindStringSubmatch(p.line(0))
 	if m == nil {
 		return p.wrong("%q is no hunk header; write @@ -LINE,COUNT +LINE,COUNT @@ with the numbers of the first line and of the lines on each side", clip(p.line(0)))
 	}
@@ -446,12 +449,14 @@ func (p *parser) op(i int) byte {
 	return 0
 }
 
-var release = regexp.MustCompile(`^\d+\.\d+`)
+var release = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d+\.\d+`)
+})
 
 // signature reports whether a mail written by git format-patch ends at line i.
 func (p *parser) signature(i int) bool {
 	line := strings.TrimSuffix(p.lines[i], "\r")
-	return (line == "-- " || line == "--") && i+1 < len(p.lines) && release.MatchString(p.lines[i+1])
+	return (line == "-- " || line == "--") && i+1 < len(p.lines) && release().MatchString(p.lines[i+1])
 }
 
 // number reads digits that a pattern has matched.

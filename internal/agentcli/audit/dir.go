@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
@@ -102,11 +103,13 @@ func (d *Dir) Replace(name string, content []byte) error {
 	return nil
 }
 
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var unfit = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+})
 
 // Segment makes a part of a file name of s.
 func Segment(s string) string {
-	if s = unfit.ReplaceAllString(s, "_"); s == "" || s == "." || s == ".." {
+	if s = unfit().ReplaceAllString(s, "_"); s == "" || s == "." || s == ".." {
 		return "_"
 	}
 	return s[:min(len(s), 100)]

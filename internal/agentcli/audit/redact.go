@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/policy"
 )
@@ -20,7 +21,9 @@ type Redactor struct {
 	longest int
 }
 
-var secretName = regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE|SESSION|COOKIE|\bPW|_PW|DSN`)
+var secretName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)KEY|TOKEN|SECRET|PASS|CRED|AUTH|PRIVATE|SESSION|COOKIE|\bPW|_PW|DSN`)
+})
 
 // NewRedactor returns one for the values of env, entries NAME=value: those
 // whose name speaks of a secret, from 4 bytes on, and all others from 16 bytes
@@ -36,7 +39,7 @@ func NewRedactor(env []string) *Redactor {
 	for _, entry := range env {
 		name, value, _ := strings.Cut(entry, "=")
 		shortest := 16
-		if secretName.MatchString(name) {
+		if secretName().MatchString(name) {
 			shortest = 4
 		}
 		for line := range strings.Lines(value) {

@@ -1,6 +1,9 @@
 package output
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // A Class is a kind of failure that calls for its own answer.
 type Class string
@@ -21,9 +24,13 @@ const (
 // events and in what a failed agent wrote to stderr, never in its answer, which
 // may well be about them.
 var (
-	authWords = regexp.MustCompile(`(?i)not logged in|please (run|use) .{0,20}login|log ?in (required|again)|/login\b|unauthori[sz]ed|authentication[_ ](error|failed|required)|auth_required|` +
-		`invalid (x-)?api[- _]key|incorrect api key|api key (not|is not) (valid|set|found)|missing (api key|credentials)|no credentials|(status|code|http|error)\D{0,12}\b40[13]\b|\b401 unauthorized|\b403 forbidden|set an auth method|token (has )?expired`)
-	rateWords = regexp.MustCompile(`(?i)rate[- _]?limit|too many requests|quota exceeded|exceeded your current quota|insufficient_quota|RESOURCE_EXHAUSTED|usage limit|(status|code|http|error)\D{0,12}\b429\b|overloaded_error|out of credits`)
+	authWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)not logged in|please (run|use) .{0,20}login|log ?in (required|again)|/login\b|unauthori[sz]ed|authentication[_ ](error|failed|required)|auth_required|` +
+			`invalid (x-)?api[- _]key|incorrect api key|api key (not|is not) (valid|set|found)|missing (api key|credentials)|no credentials|(status|code|http|error)\D{0,12}\b40[13]\b|\b401 unauthorized|\b403 forbidden|set an auth method|token (has )?expired`)
+	})
+	rateWords = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)rate[- _]?limit|too many requests|quota exceeded|exceeded your current quota|insufficient_quota|RESOURCE_EXHAUSTED|usage limit|(status|code|http|error)\D{0,12}\b429\b|overloaded_error|out of credits`)
+	})
 )
 
 // exitClasses are the exit codes that mean one thing in one format.
@@ -40,9 +47,9 @@ func Classify(format string, code int, errors []string, stderr string) Class {
 	}
 	for _, text := range append(errors, stderr) {
 		switch {
-		case rateWords.MatchString(text):
+		case rateWords().MatchString(text):
 			return RateLimited
-		case authWords.MatchString(text):
+		case authWords().MatchString(text):
 			return Auth
 		}
 	}

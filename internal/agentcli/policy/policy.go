@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -124,23 +125,27 @@ func Allowed(allowlist []string, name string) bool {
 	})
 }
 
-// shapes are what credentials of well-known kinds look like.
-var shapes = []struct {
+// A shape is what credentials of a well-known kind look like.
+type shape struct {
 	kind   string
 	needle string // every one holds it
 	form   *regexp.Regexp
-}{
-	{"a private key", "PRIVATE KEY", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
-	{"an AWS access key", "AKIA", regexp.MustCompile(`\bAKIA[0-9A-Z]{16}\b`)},
-	{"a GitHub token", "gh", regexp.MustCompile(`\bgh[opsur]_[0-9A-Za-z]{30,}`)},
-	{"a GitHub token", "github_pat_", regexp.MustCompile(`\bgithub_pat_\w{30,}`)},
-	{"a GitLab token", "glpat-", regexp.MustCompile(`\bglpat-[\w-]{20,}`)},
-	{"a Slack token", "xox", regexp.MustCompile(`\bxox[abprs]-[\w-]{10,}`)},
-	{"a Google API key", "AIza", regexp.MustCompile(`\bAIza[\w-]{35}\b`)},
-	{"an npm token", "npm_", regexp.MustCompile(`\bnpm_[0-9A-Za-z]{36}\b`)},
-	{"an API key", "sk-", regexp.MustCompile(`\bsk-[\w-]{20,}`)},
-	{"a JSON web token", "eyJ", regexp.MustCompile(`\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}`)},
 }
+
+var shapes = sync.OnceValue(func() []shape {
+	return []shape{
+		{"a private key", "PRIVATE KEY", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`)},
+		{"an AWS access key", "AKIA", regexp.MustCompile(`\bAKIA[0-9A-Z]{16}\b`)},
+		{"a GitHub token", "gh", regexp.MustCompile(`\bgh[opsur]_[0-9A-Za-z]{30,}`)},
+		{"a GitHub token", "github_pat_", regexp.MustCompile(`\bgithub_pat_\w{30,}`)},
+		{"a GitLab token", "glpat-", regexp.MustCompile(`\bglpat-[\w-]{20,}`)},
+		{"a Slack token", "xox", regexp.MustCompile(`\bxox[abprs]-[\w-]{10,}`)},
+		{"a Google API key", "AIza", regexp.MustCompile(`\bAIza[\w-]{35}\b`)},
+		{"an npm token", "npm_", regexp.MustCompile(`\bnpm_[0-9A-Za-z]{36}\b`)},
+		{"an API key", "sk-", regexp.MustCompile(`\bsk-[\w-]{20,}`)},
+		{"a JSON web token", "eyJ", regexp.MustCompile(`\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}`)},
+	}
+})
 
 // Hidden stands where a value of the environment was taken out of a text.
 const Hidden = "[hidden]"
@@ -167,7 +172,7 @@ func secrets(diff string) []Issue {
 		if strings.Contains(line, Hidden) {
 			found("a value of the agent's environment")
 		}
-		for _, s := range shapes {
+		for _, s := range shapes() {
 			if strings.Contains(line, s.needle) && s.form.MatchString(line) {
 				found(s.kind)
 			}

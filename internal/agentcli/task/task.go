@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/audit"
@@ -67,12 +68,14 @@ type Record struct {
 	LogPath    string             `json:"logPath,omitempty"`
 }
 
-var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var idForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+})
 
 // CheckID refuses a name that cannot be a task's: it becomes part of file names
 // and of a git reference.
 func CheckID(id string) error {
-	if !idForm.MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
+	if !idForm().MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
 		return fault.New(fault.InvalidParameter, "taskId %q must be 1 to 100 letters, digits, dots, hyphens or underscores, beginning with a letter or digit and without two dots in a row", id[:min(len(id), 100)])
 	}
 	return nil
