@@ -121,8 +121,8 @@ func TestNewSetRefuses(t *testing.T) {
 		{"no summary", []registry.Tool{two}, []*registry.Op{described(registry.Desc{Tool: "t", Name: "a", Effect: registry.ReadOnly})}, "Effect and Summary"},
 		{"types", []registry.Tool{two}, []*registry.Op{op[counted]("t", "a"), op[worded]("t", "b")}, `parameter "count" is string here and integer elsewhere`},
 		{"settings", []registry.Tool{two}, []*registry.Op{configured[limitA, none]("t", "a"), configured[limitB, none]("t", "b")}, "T_MAX is declared differently"},
-		{"name with a dot", []registry.Tool{{Name: "a.b", Discriminator: "operation"}}, []*registry.Op{op[none]("a.b", "c")}, "the name must match"},
-		{"long name", nil, []*registry.Op{op[none](strings.Repeat("a", 65), "")}, "the name must match"},
+		{"name with a dot", []registry.Tool{{Name: "a.b", Discriminator: "operation"}}, []*registry.Op{op[none]("a.b", "c")}, "a name has at most 64 letters"},
+		{"long name", nil, []*registry.Op{op[none](strings.Repeat("a", 65), "")}, "a name has at most 64 letters"},
 	} {
 		for range 2 { // whatever the order
 			if _, err := registry.NewSet(c.tools, c.ops); err == nil || (!strings.Contains(err.Error(), c.want) && c.name != "types") {
