@@ -21,7 +21,11 @@ func Detect(head []byte, name string) string {
 	if len(head) == 0 {
 		return plain
 	}
-	label := bare(mimetype.Detect(head).String())
+	head = head[:min(len(head), HeadSize)]
+	label := quick(head)
+	if label == "" {
+		label = bare(mimetype.Detect(head).String())
+	}
 	if label == plain {
 		return labelOf(name)
 	}
@@ -36,6 +40,18 @@ func IsText(mime string) bool {
 	if strings.HasPrefix(mime, "text/") {
 		return true
 	}
+	// The common ones are not looked up, which takes microseconds.
+	switch mime {
+	case "application/json", "application/x-ndjson", "image/svg+xml",
+		"application/yaml", "application/x-yaml", "application/toml", "application/sql", "application/graphql",
+		"application/ecmascript", "application/typescript", "application/x-httpd-php", "application/jsonc",
+		"application/json5", "application/jsonl", "application/x-tex", "application/x-www-form-urlencoded":
+		return true
+	case octets, "image/png", "image/jpeg", "image/gif", "application/gzip", "application/tzif", "application/x-elf",
+		"application/x-object", "application/x-executable", "application/x-sharedlib", "application/x-coredump",
+		"application/x-bytecode.python", "application/zip", "application/pdf":
+		return false
+	}
 	if m := mimetype.Lookup(mime); m != nil {
 		for ; m != nil; m = m.Parent() {
 			if bare(m.String()) == plain {
@@ -43,12 +59,6 @@ func IsText(mime string) bool {
 			}
 		}
 		return false
-	}
-	switch mime {
-	case "application/yaml", "application/x-yaml", "application/toml", "application/sql", "application/graphql",
-		"application/ecmascript", "application/typescript", "application/x-httpd-php", "application/jsonc",
-		"application/json5", "application/jsonl", "application/x-tex", "application/x-www-form-urlencoded":
-		return true
 	}
 	return strings.HasSuffix(mime, "+json") || strings.HasSuffix(mime, "+xml") || strings.HasSuffix(mime, "+yaml")
 }

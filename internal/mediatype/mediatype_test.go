@@ -1,7 +1,6 @@
 package mediatype_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -106,10 +105,24 @@ func TestNamesOfTextGiveTextLabels(t *testing.T) {
 }
 
 func BenchmarkDetect(b *testing.B) {
-	head := bytes.Repeat([]byte("some words of a plain text\n"), 200)[:mediatype.HeadSize]
-	for b.Loop() {
-		if !mediatype.IsText(mediatype.Detect(head, "a.go")) {
-			b.Fatal("not text")
-		}
+	octets := make([]byte, mediatype.HeadSize)
+	for i := range octets {
+		octets[i] = byte(i*i>>3) | 1
+	}
+	octets[1] = 0
+	for _, c := range []struct{ kind, head, rest string }{
+		{"text", "", "some words of a plain text\n"},
+		{"HTML", "<!DOCTYPE html>\n", "<p>some words of a text</p>\n"},
+		{"JSON", "[", "{\"name\": \"some name\", \"value\": 12.5, \"ok\": true},\n"},
+		{"CSV", "", "2024-01-01,name,12.5,\"a, b\",x\n"},
+		{"PNG", "\x89PNG\r\n\x1a\n\x00\x00\x00\x00IHDR0000\x00\x00\x10\x00IDAT", string(octets)},
+		{"octets", "\x01", string(octets)},
+	} {
+		head := []byte((c.head + strings.Repeat(c.rest, mediatype.HeadSize/len(c.rest)+1))[:mediatype.HeadSize])
+		b.Run(c.kind, func(b *testing.B) {
+			for b.Loop() {
+				mediatype.IsText(mediatype.Detect(head, "a.go"))
+			}
+		})
 	}
 }
