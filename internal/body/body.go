@@ -20,7 +20,8 @@ import (
 )
 
 // A Text is a text whose exact length is settled before it is handed over. One
-// that has a method EscapedSize(layers int) int64 spares [Store.Len] a pass.
+// that has a method EscapedSize(layers int) int64 spares [Store.Len] a pass; one
+// that has a method Verbatim() consists of characters that are escaped nowhere.
 type Text interface {
 	// WriteTo writes the text, valid UTF-8, or returns an error where it cannot
 	// be produced in full. A text that stands in two places is written twice.
@@ -206,8 +207,12 @@ func (s *Store) copy(out *bufio.Writer, p place) error {
 	}
 	e := escaper{out: out, layers: p.layers}
 	defer e.finish()
+	w := io.Writer(&e)
+	if _, ok := t.(interface{ Verbatim() }); ok {
+		w = out
+	}
 	return crew.Safely(func() error {
-		_, err := t.WriteTo(&e)
+		_, err := t.WriteTo(w)
 		return err
 	})
 }
@@ -278,16 +283,15 @@ func (e *escaper) finish() {
 
 // put writes whole characters. Its error is that of the underlying writer.
 func (e *escaper) put(b []byte) error {
-	start := 0
-	for i := Plain(b); i < len(b); i += Plain(b[i:]) {
-		text, n := escape(b[i:], e.layers)
-		if text != "" {
-			e.out.Write(b[start:i])
-			e.out.WriteString(text)
-			start = i + n
+	for {
+		space := e.out.AvailableBuffer()
+		n, done := escape(space[:cap(space)], b, e.layers)
+		_, err := e.out.Write(space[:n])
+		if b = b[done:]; len(b) == 0 || err != nil {
+			return err
 		}
-		i += n
+		if err := e.out.Flush(); err != nil {
+			return err
+		}
 	}
-	_, err := e.out.Write(b[start:])
-	return err
 }

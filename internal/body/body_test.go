@@ -73,6 +73,8 @@ func texts() []string {
 		all.WriteRune(c)
 	}
 	out := []string{"", "plain", `"`, `\`, ascii.String(), all.String(), "\u2028", "\u2029\u2027\u2030“quoted” – €", "日本語\u2028\n", "<&>\x7f", "😀\"😀"}
+	// Longer than what is counted or written at once.
+	out = append(out, strings.Repeat(all.String(), 100), strings.Repeat("a", 70_000), strings.Repeat("\n\x00\"", 30_000), strings.Repeat("é", 3000))
 	alphabet := []rune("ab\"\\\n\x00\x1f é\u2028\u2029“€😀")
 	for range 200 {
 		var b strings.Builder
@@ -92,19 +94,41 @@ func TestTextsAreWrittenAsAnEncoderWould(t *testing.T) {
 			line := "<" + form(s.Put(f)) + ">"
 			want := "<" + inside(t, text, layers) + ">"
 			if got := s.Len([]byte(line)); got != int64(len(want)) {
-				t.Errorf("Len of %q in %d layers = %d, want %d", text, layers, got, len(want))
+				t.Errorf("Len of %.500q in %d layers = %d, want %d", text, layers, got, len(want))
 			}
 			var got bytes.Buffer
 			if err := s.Expand(&got, []byte(line)); err != nil || got.String() != want {
-				t.Errorf("%q in %d layers: %v\ngot  %s\nwant %s", f.pieces, layers, err, got.String(), want)
+				t.Errorf("%.500q in %d layers: %v\ngot  %.2000s\nwant %.2000s", f.pieces, layers, err, got.String(), want)
 			}
 			if f.closed != 1 {
 				t.Errorf("closed %d times", f.closed)
 			}
 			if n := body.EscapedLen([]byte(text), layers); n != len(want)-2 {
-				t.Errorf("EscapedLen(%q, %d) = %d, want %d", text, layers, n, len(want)-2)
+				t.Errorf("EscapedLen(%.500q, %d) = %d, want %d", text, layers, n, len(want)-2)
 			}
 		}
+	}
+}
+
+func TestStringsAreAppendedAsAnEncoderWould(t *testing.T) {
+	for _, text := range append(texts(), "bad \xff\xc3", "\xe2\x80", "12345678\xe2\x80\xa8\xed\xa0\x80 \xf0\x9f\x98") {
+		if got, want := string(body.AppendString([]byte("before"), text)), "before"+encode(t, text); got != want {
+			t.Errorf("%.500q: got %.1000s, want %.1000s", text, got, want)
+		}
+	}
+}
+
+// A verbatim text says of itself that nothing in it is escaped.
+type verbatim struct{ fake }
+
+func (*verbatim) Verbatim() {}
+
+func TestVerbatimTextIsNotLookedAt(t *testing.T) {
+	s := body.NewStore()
+	token := s.Put(&verbatim{fake{pieces: []string{"a\"b", "\n"}}})
+	var out bytes.Buffer
+	if err := s.Expand(&out, []byte("<"+token.Nested()+">")); err != nil || out.String() != "<a\"b\n>" {
+		t.Errorf("%q, %v", out.String(), err)
 	}
 }
 
@@ -116,7 +140,7 @@ func TestEscapedLenAddsUp(t *testing.T) {
 				sum += body.EscapedLen([]byte(string(r)), layers)
 			}
 			if whole := body.EscapedLen([]byte(text), layers); sum != whole {
-				t.Errorf("%q in %d layers: %d by character, %d as a whole", text, layers, sum, whole)
+				t.Errorf("%.500q in %d layers: %d by character, %d as a whole", text, layers, sum, whole)
 			}
 		}
 	}

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"io"
 	"reflect"
-	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -27,22 +25,18 @@ const carried = 512
 // failed is the reply of a call that failed as a whole.
 func failed(c *registry.Call, err error, lean bool) *mcp.CallToolResult {
 	r := &response{call: c, lean: lean}
-	text, encErr := r.plain(c.Failure(err))
-	if encErr != nil {
-		text = []byte(`{"status":"error","error_code":"ERR_INTERNAL_SERVER_ERROR","error_message":"internal error"}`)
+	text := `{"status":"error","error_code":"ERR_INTERNAL_SERVER_ERROR","error_message":"internal error"}`
+	if d, err := r.plain(c.Failure(err)); err == nil {
+		text = string(d.bytes())
 	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, IsError: true}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
 }
 
 // encode returns v as compact JSON without HTML escapes.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encoding the result: %w", err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	var d document
+	err := d.encode(v)
+	return d.bytes(), err
 }
 
 // A response is an answer on its way to bytes.
@@ -151,17 +145,20 @@ func (r *response) encode() (*mcp.CallToolResult, error) {
 	}
 	res := &mcp.CallToolResult{IsError: r.answer.Failed}
 	if r.structured() {
-		if res.StructuredContent, err = r.object(text, notices); err != nil {
+		if res.StructuredContent, err = r.object(text.bytes(), notices); err != nil {
 			return nil, err
 		}
 	}
 	if front != nil {
 		text = joinArrays(front, text)
 	}
-	if r.m.Bodies != nil && len(r.bodies) == 0 && len(text) > carried {
-		text = []byte(r.m.Bodies.Put(memory(text)).Plain())
+	shown := ""
+	if r.m.Bodies != nil && len(r.bodies) == 0 && text.size > carried {
+		shown = r.m.Bodies.Put(text).Plain()
+	} else {
+		shown = string(text.bytes())
 	}
-	res.Content = append(res.Content, &mcp.TextContent{Text: string(text)})
+	res.Content = append(res.Content, &mcp.TextContent{Text: shown})
 	if notes != nil {
 		res.Content = append(res.Content, &mcp.TextContent{Text: string(notes)})
 	}
@@ -181,7 +178,7 @@ func (r *response) structured() bool {
 }
 
 // text returns the response itself: JSON, or the lean view.
-func (r *response) text() ([]byte, error) {
+func (r *response) text() (*document, error) {
 	list := reflect.ValueOf(r.answer.Value)
 	batch := list.Kind() == reflect.Slice && list.Len() > 0
 	if batch {
@@ -196,53 +193,63 @@ func (r *response) text() ([]byte, error) {
 		return nil, err
 	}
 	if !r.fits(r.cost(text, r.bodies)) {
-		return nil, r.tooLarge(int64(len(text)))
+		return nil, r.tooLarge(int64(text.size))
 	}
 	return text, nil
 }
 
 // plain encodes v in the view of the call.
-func (r *response) plain(v any) ([]byte, error) {
+func (r *response) plain(v any) (*document, error) {
+	d := new(document)
 	if leaner, ok := v.(registry.Leaner); ok && r.lean {
 		var b bytes.Buffer
 		if err := leaner.Lean(&b); err != nil {
 			return nil, err
 		}
-		return []byte(strings.ToValidUTF8(b.String(), "\uFFFD")), nil
+		text := b.Bytes()
+		if !utf8.Valid(text) {
+			text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+		}
+		return &document{[][]byte{text}, len(text)}, nil
 	}
-	return encode(v)
+	err := d.encode(v)
+	return d, err
 }
 
 // batch encodes the items of a list one by one. One that no longer fits sheds
 // its bulk and fails; later, smaller ones still go.
-func (r *response) batch(list reflect.Value) ([]byte, error) {
-	var parts [][]byte
+func (r *response) batch(list reflect.Value) (*document, error) {
+	all := new(document)
+	all.add("[")
 	allFailed := true
 	for i := range list.Len() {
 		item := list.Index(i).Addr().Interface()
 		bodies := r.stand(item)
-		part, err := encode(item)
-		if err != nil {
+		if i > 0 {
+			all.add(",")
+		}
+		begin := all.end()
+		if err := all.encode(item); err != nil {
 			return nil, err
 		}
 		blocks := blocksOf(item)
-		size := r.cost(part, bodies) + carriage(blocks)
+		size := r.cost(all.from(begin), bodies) + carriage(blocks)
 		if !r.fits(size) {
 			r.bodies = r.bodies[:len(r.bodies)-len(bodies)]
 			if r.m.Bodies != nil {
-				r.m.Bodies.Drop(part)
+				r.m.Bodies.Drop(all.from(begin).bytes())
 			} else { // what the item sheds is not found later
 				closeTexts(item)
 			}
 			item.(registry.Shedder).Shed(r.tooLarge(size))
-			if part, err = encode(item); err != nil {
+			all.cut(begin)
+			if err := all.encode(item); err != nil {
 				return nil, err
 			}
-			size, blocks = r.cost(part, nil), nil
+			size, blocks = r.cost(all.from(begin), nil), nil
 		}
 		r.left -= size
 		r.blocks = append(r.blocks, blocks...)
-		parts = append(parts, part)
 		f, ok := item.(interface{ Failed() bool })
 		allFailed = allFailed && ok && f.Failed()
 	}
@@ -250,7 +257,8 @@ func (r *response) batch(list reflect.Value) ([]byte, error) {
 	if r.lean {
 		return r.plain(r.answer.Value)
 	}
-	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), nil
+	all.add("]")
+	return all, nil
 }
 
 // stand puts tokens in the place of the large texts in v and returns their
@@ -274,17 +282,20 @@ func (r *response) stand(v any) []registry.Body {
 }
 
 // cost is what text with bodies takes of the response line.
-func (r *response) cost(text []byte, bodies []registry.Body) int64 {
+func (r *response) cost(text *document, bodies []registry.Body) int64 {
+	if r.m.MaxResponse == 0 {
+		return 0
+	}
 	layers := 2
 	if r.lean {
 		layers = 1
 	}
-	n := int64(body.EscapedLen(text, 1)) + 1
+	n := text.EscapedSize(1) + 1
 	for _, b := range bodies {
 		n += b.EscapedSize(layers)
 	}
 	if r.structured() {
-		n += int64(len(text))
+		n += int64(text.size)
 		for _, b := range bodies {
 			n += b.EscapedSize(1)
 		}
@@ -370,23 +381,21 @@ func (r *response) object(text []byte, notices []any) (json.RawMessage, error) {
 
 // joinArrays puts the JSON array front before the JSON value v: into it where v
 // is an array, else before it in a new one.
-func joinArrays(front, v []byte) []byte {
-	out := front[: len(front)-1 : len(front)-1]
+func joinArrays(front []byte, v *document) *document {
+	out := new(document)
 	switch {
-	case string(v) == "[]":
-		return front
-	case v[0] == '[':
-		return append(append(out, ','), v[1:]...)
+	case v.size == 2 && v.first() == '[':
+		out.Write(front)
+		return out
+	case v.first() == '[':
+		out.pieces = [][]byte{append(front[:len(front)-1:len(front)-1], ','), v.pieces[0][1:]}
+		out.pieces = append(out.pieces, v.pieces[1:]...)
+		out.size = len(front) + v.size - 1
+		return out
 	}
-	return append(append(append(out, ','), v...), ']')
+	out.Write(front[:len(front)-1])
+	out.add(",")
+	v.WriteTo(out)
+	out.add("]")
+	return out
 }
-
-// memory is a body that is at hand.
-type memory []byte
-
-func (m memory) WriteTo(w io.Writer) (int64, error) {
-	n, err := w.Write(m)
-	return int64(n), err
-}
-
-func (m memory) Close() error { return nil }

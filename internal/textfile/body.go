@@ -3,7 +3,7 @@ package textfile
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
+	"hash"
 	"io"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
@@ -16,8 +16,7 @@ type Body struct {
 	text    *Text
 	part    Part
 	number  int64
-	size    int64
-	escaped [3]int64 // by layers
+	escaped [3]int64 // lengths by layers of JSON strings; without any it is that of the text
 	lossy   bool
 	sha256  []byte
 	readerCloser
@@ -27,18 +26,16 @@ type Body struct {
 // does not close the file where it fails.
 func (t *Text) Settle(ctx context.Context, p Part, number int64) (*Body, error) {
 	b := &Body{text: t, part: p, number: number, readerCloser: readerCloser{t.r}}
-	var seen func([]byte)
-	hash := sha256.New()
-	whole := p == Part{0, t.size}
-	if whole {
-		seen = func(raw []byte) { hash.Write(raw) }
+	var sum hash.Hash
+	if p == (Part{0, t.size}) {
+		sum = sha256.New()
 	}
 	var err error
-	if b.lossy, err = t.write(ctx, (*measure)(b), p, number, seen); err != nil {
+	if b.lossy, err = t.write(ctx, (*measure)(b), p, number, sum); err != nil {
 		return nil, err
 	}
-	if whole {
-		b.sha256 = hash.Sum(nil)
+	if sum != nil {
+		b.sha256 = sum.Sum(nil)
 	}
 	return b, nil
 }
@@ -50,7 +47,7 @@ func (b *Body) Lossy() bool { return b.lossy }
 func (b *Body) SHA256() []byte { return b.sha256 }
 
 // Size is the length of the text in bytes.
-func (b *Body) Size() int64 { return b.size }
+func (b *Body) Size() int64 { return b.escaped[0] }
 
 // EscapedSize is the length of the text in layers (1 or 2) of JSON strings.
 func (b *Body) EscapedSize(layers int) int64 { return b.escaped[layers] }
@@ -59,18 +56,17 @@ func (b *Body) EscapedSize(layers int) int64 { return b.escaped[layers] }
 // another length, it writes at most Size bytes and fails with
 // ERR_FS_READ_FAILED.
 func (b *Body) WriteTo(w io.Writer) (int64, error) {
-	e := &exact{w: w, left: b.size, name: b.text.name}
+	e := &exact{w: w, left: b.Size(), name: b.text.name}
 	_, err := b.text.write(context.Background(), e, b.part, b.number, nil)
-	return b.size - e.left, e.end(err)
+	return b.Size() - e.left, e.end(err)
 }
 
 // A measure adds up the sizes of a Body.
 type measure Body
 
 func (m *measure) Write(text []byte) (int, error) {
-	m.size += int64(len(text))
-	for layers := 1; layers <= 2; layers++ {
-		m.escaped[layers] += int64(body.EscapedLen(text, layers))
+	for layers, n := range body.EscapedLens(text) {
+		m.escaped[layers] += int64(n)
 	}
 	return len(text), nil
 }
@@ -97,50 +93,6 @@ func (e *exact) end(err error) error {
 		return changed(e.name)
 	}
 	return err
-}
-
-// A Base64 is a range of a file's bytes that is written late, in base64. It
-// takes charge of the file.
-type Base64 struct {
-	r        io.ReaderAt
-	from, to int64
-	name     string
-	readerCloser
-}
-
-// NewBase64 returns the bytes of r from one offset to another; name is how
-// errors call it.
-func NewBase64(r io.ReaderAt, from, to int64, name string) *Base64 {
-	return &Base64{r, from, to, name, readerCloser{r}}
-}
-
-// Size is the length of the base64 text.
-func (b *Base64) Size() int64 { return (b.to - b.from + 2) / 3 * 4 }
-
-// EscapedSize is Size: nothing in base64 is escaped.
-func (b *Base64) EscapedSize(int) int64 { return b.Size() }
-
-// WriteTo writes the base64 text. Where the file has become shorter it writes
-// less and fails with ERR_FS_READ_FAILED.
-func (b *Base64) WriteTo(w io.Writer) (int64, error) {
-	buf := buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buf)
-	const step = bufferSize / 3 * 3 // so that only the last piece is padded
-	out := make([]byte, 0, base64.StdEncoding.EncodedLen(step))
-	written := int64(0)
-	for at := b.from; at < b.to; {
-		raw := buf[:min(step, b.to-at)]
-		if err := readFull(b.r, raw, at, b.name); err != nil {
-			return written, err
-		}
-		n, err := w.Write(base64.StdEncoding.AppendEncode(out, raw))
-		written += int64(n)
-		if err != nil {
-			return written, err
-		}
-		at += int64(len(raw))
-	}
-	return written, nil
 }
 
 // A readerCloser closes a reader that can be closed.

@@ -10,11 +10,13 @@ package textfile
 import (
 	"context"
 	"errors"
+	"hash"
 	"io"
 	"iter"
 	"strings"
 	"sync"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -119,7 +121,7 @@ func (t *Text) skip(ctx context.Context, from, n int64) (int64, error) {
 	if n <= 0 {
 		return from, nil
 	}
-	for raw, err := range t.chunks(ctx, Part{from, t.size}) {
+	for raw, err := range t.chunks(ctx, Part{from, t.size}, nil) {
 		if err != nil {
 			return 0, err
 		}
@@ -174,7 +176,7 @@ func (t *Text) tail(ctx context.Context, n int64) (int64, error) {
 // counted from 1.
 func (t *Text) LineAt(ctx context.Context, offset int64) (int64, error) {
 	n := int64(1)
-	for raw, err := range t.chunks(ctx, Part{0, offset}) {
+	for raw, err := range t.chunks(ctx, Part{0, offset}, nil) {
 		if err != nil {
 			return 0, err
 		}
@@ -190,7 +192,7 @@ func (t *Text) Cut(ctx context.Context, p Part, chars int64) (Part, error) {
 		return p, nil // no character takes less than a byte
 	}
 	at, line, count := p.From, p.From, int64(0)
-	for raw, err := range t.chunks(ctx, p) {
+	for raw, err := range t.chunks(ctx, p, nil) {
 		if err != nil {
 			return Part{}, err
 		}
@@ -225,9 +227,9 @@ func (t *Text) String(ctx context.Context, p Part, number int64) (text string, l
 	return b.String(), lossy, err
 }
 
-// write writes the text of p to w, a chunk of whole characters at a time, and
-// shows each chunk's bytes of the file to seen.
-func (t *Text) write(ctx context.Context, w io.Writer, p Part, number int64, seen func([]byte)) (lossy bool, err error) {
+// write writes the text of p to w, a chunk of whole characters at a time. Where
+// sum is not nil, the file's bytes are added to it at the same time.
+func (t *Text) write(ctx context.Context, w io.Writer, p Part, number int64, sum hash.Hash) (lossy bool, err error) {
 	if number != 0 {
 		w = &numbering{w: w, next: number, start: true}
 	}
@@ -236,12 +238,19 @@ func (t *Text) write(ctx context.Context, w io.Writer, p Part, number int64, see
 		mark = t.form.mark
 	}
 	var scratch []byte
-	for raw, err := range t.chunks(ctx, p) {
+	var behind *crew.Group
+	if sum != nil {
+		behind = new(crew.Group)
+	}
+	for raw, err := range t.chunks(ctx, p, behind) {
 		if err != nil {
 			return lossy, err
 		}
-		if seen != nil {
-			seen(raw)
+		if behind != nil {
+			behind.Go(func() error {
+				sum.Write(raw)
+				return nil
+			})
 		}
 		text, bad := t.form.decode(scratch[:0], raw[mark:])
 		mark = 0
@@ -252,7 +261,10 @@ func (t *Text) write(ctx context.Context, w io.Writer, p Part, number int64, see
 			return lossy, err
 		}
 	}
-	return lossy, nil
+	if behind != nil {
+		err = behind.Err()
+	}
+	return lossy, err
 }
 
 const bufferSize = 256 << 10 // even, as UTF-16 needs
@@ -260,11 +272,25 @@ const bufferSize = 256 << 10 // even, as UTF-16 needs
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // chunks yields the bytes of p in pieces that end between characters. A piece is
-// valid until the next one.
-func (t *Text) chunks(ctx context.Context, p Part) iter.Seq2[[]byte, error] {
+// valid until the next one and, where behind is not nil, as long as work on it
+// in that group lasts: one piece is worked on there while the next one is read.
+func (t *Text) chunks(ctx context.Context, p Part, behind *crew.Group) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		buf := buffers.Get().(*[bufferSize]byte)
-		defer buffers.Put(buf)
+		defer func() { buffers.Put(buf) }()
+		if behind != nil {
+			other := buffers.Get().(*[bufferSize]byte)
+			defer func() {
+				behind.Wait()
+				buffers.Put(other)
+			}()
+			each := yield
+			yield = func(raw []byte, err error) bool {
+				behind.Wait()
+				buf, other = other, buf
+				return each(raw, err)
+			}
+		}
 		for at := p.From; at < p.To; {
 			if err := ctx.Err(); err != nil {
 				yield(nil, err)

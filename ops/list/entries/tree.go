@@ -13,6 +13,9 @@ import (
 
 type tree []entry.Info
 
+// WriteJSON writes what encoding/json would, without reflection.
+func (t tree) WriteJSON(w io.Writer) error { return entry.WriteJSON(w, t) }
+
 // Lean writes a line for each entry, indented by two spaces a level:
 // directories end in a slash, links show their target, and the sizes that were
 // asked for follow a tab.

@@ -1,0 +1,81 @@
+package textfile
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"io"
+	"sync"
+)
+
+// A Base64 is a range of a file's bytes that is written late, in base64. It
+// takes charge of the file.
+type Base64 struct {
+	r        io.ReaderAt
+	from, to int64
+	name     string
+	readerCloser
+}
+
+// NewBase64 returns the bytes of r from one offset to another; name is how
+// errors call it.
+func NewBase64(r io.ReaderAt, from, to int64, name string) *Base64 {
+	return &Base64{r, from, to, name, readerCloser{r}}
+}
+
+// Size is the length of the base64 text.
+func (b *Base64) Size() int64 { return (b.to - b.from + 2) / 3 * 4 }
+
+// EscapedSize is Size: nothing in base64 is escaped.
+func (b *Base64) EscapedSize(int) int64 { return b.Size() }
+
+// Verbatim says that nothing in base64 is escaped.
+func (b *Base64) Verbatim() {}
+
+// WriteTo writes the base64 text. Where the file has become shorter it writes
+// less and fails with ERR_FS_READ_FAILED.
+func (b *Base64) WriteTo(w io.Writer) (int64, error) {
+	buf, out := buffers.Get().(*[bufferSize]byte), buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buf)
+	defer buffers.Put(out)
+	const step = bufferSize / 4 * 3 // so that only the last piece is padded
+	written := int64(0)
+	for at := b.from; at < b.to; {
+		raw := buf[:min(step, b.to-at)]
+		if err := readFull(b.r, raw, at, b.name); err != nil {
+			return written, err
+		}
+		n, err := w.Write(out[:encodeBase64(out[:], raw)])
+		written += int64(n)
+		if err != nil {
+			return written, err
+		}
+		at += int64(len(raw))
+	}
+	return written, nil
+}
+
+// pairs are the two characters of twelve bits each, the first in the low byte.
+var pairs = sync.OnceValue(func() *[1 << 12]uint16 {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	var table [1 << 12]uint16
+	for i := range table {
+		table[i] = uint16(alphabet[i>>6]) | uint16(alphabet[i&63])<<8
+	}
+	return &table
+})
+
+// encodeBase64 writes src in base64 to dst, which has room for it, and returns
+// its length. It takes six bytes at a time, which is several times as fast as
+// encoding/base64.
+func encodeBase64(dst, src []byte) int {
+	table := pairs()
+	d := dst
+	for len(src) >= 8 && len(d) >= 8 {
+		w := binary.BigEndian.Uint64(src)
+		binary.LittleEndian.PutUint64(d, uint64(table[w>>52])|uint64(table[w>>40&0xfff])<<16|
+			uint64(table[w>>28&0xfff])<<32|uint64(table[w>>16&0xfff])<<48)
+		src, d = src[6:], d[8:]
+	}
+	base64.StdEncoding.Encode(d, src)
+	return len(dst) - len(d) + base64.StdEncoding.EncodedLen(len(src))
+}
