@@ -144,11 +144,6 @@ func linkAnew(from *Dir, old string, to *Dir, new string) error {
 	return from.root.Remove(old)
 }
 
-// SetModified gives name in root the modification time of like.
-func SetModified(root *os.Root, name string, like fs.FileInfo) error {
-	return root.Chtimes(name, time.Time{}, like.ModTime())
-}
-
 // Sync makes the names in root durable where the system can.
 func Sync(root *os.Root) error {
 	f, err := root.Open(".")

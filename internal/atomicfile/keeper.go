@@ -116,7 +116,7 @@ func (d *Dir) Shorten(ctx context.Context, name string, size int64, o Options) (
 	}
 	defer after()
 	if err = f.Truncate(size); err == nil && o.Like != nil {
-		err = SetModified(d.root, name, o.Like)
+		err = SetModified(f, d.root, name, o.Like.ModTime())
 	}
 	if err == nil {
 		err = f.Sync()

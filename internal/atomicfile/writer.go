@@ -101,7 +101,7 @@ func (d *Dir) Write(ctx context.Context, name string, o Options, fill func(*os.F
 		perm = 0o666
 	}
 	temp := TempName()
-	f, err := d.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	f, err := d.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL|place.Nonblock, perm)
 	if err != nil {
 		if old != nil && refused(err) {
 			return d.inPlace(ctx, name, o, fill)
@@ -194,7 +194,7 @@ func (d *Dir) dress(f *os.File, temp, name string, old *fileinfo.Info, like fs.F
 	if like == nil {
 		return nil
 	}
-	return SetModified(d.root, temp, like)
+	return SetModified(f, d.root, temp, like.ModTime())
 }
 
 // inPlace writes into the file itself, which nothing could be created beside.
@@ -227,7 +227,7 @@ func (d *Dir) overwrite(ctx context.Context, name string, o Options, fill func(*
 		}
 	}
 	if err == nil && o.Like != nil {
-		err = errors.Join(f.Chmod(o.Like.Mode().Perm()), SetModified(d.root, name, o.Like))
+		err = errors.Join(f.Chmod(o.Like.Mode().Perm()), SetModified(f, d.root, name, o.Like.ModTime()))
 	}
 	if err == nil {
 		err = f.Sync()

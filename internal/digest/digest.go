@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -55,24 +56,48 @@ const bufferSize = 1 << 20
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // Feed reads r to its end, in constant memory, into every hash and returns the
-// number of bytes. It ends with the error of ctx once that is done.
-func Feed(ctx context.Context, r io.Reader, hashes ...hash.Hash) (int64, error) {
+// number of bytes. It ends with the error of ctx once that is done. Of a large r
+// the next part is read while one is hashed.
+func Feed(ctx context.Context, r io.Reader, hashes ...hash.Hash) (n int64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf)
-	for n := int64(0); ; {
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-		k, err := r.Read(buf[:])
+	var other *[bufferSize]byte
+	var k int
+	read := func() error {
+		k, err = r.Read(buf[:])
+		return nil
+	}
+	for read(); ; {
+		part, end := buf[:k], err
 		n += int64(k)
+		var ahead crew.Group
+		full := end == nil && k == len(buf)
+		if full {
+			if other == nil {
+				other = buffers.Get().(*[bufferSize]byte)
+				defer buffers.Put(other)
+			}
+			buf, other = other, buf
+			ahead.Go(read)
+		}
 		for _, h := range hashes {
-			h.Write(buf[:k])
+			h.Write(part)
 		}
-		if err == io.EOF {
-			return n, nil
-		}
-		if err != nil {
+		if err := ahead.Wait(); err != nil {
 			return n, err
+		}
+		switch {
+		case end == io.EOF:
+			return n, nil
+		case end != nil:
+			return n, end
+		case ctx.Err() != nil:
+			return n, ctx.Err()
+		case !full:
+			read()
 		}
 	}
 }

@@ -1,11 +1,14 @@
 package digest_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"hash"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -62,6 +65,62 @@ func TestFeedSeveral(t *testing.T) {
 			t.Errorf("%s = %x, want %x", a, got, want.Sum(nil))
 		}
 	}
+}
+
+// Parts that are read while others are hashed come in order, whatever the reads
+// bring.
+func TestFeedLarge(t *testing.T) {
+	b := make([]byte, 5<<20+12345)
+	rand.NewChaCha8([32]byte{}).Read(b)
+	want := sha256.Sum256(b)
+	for name, wrap := range map[string]func(io.Reader) io.Reader{
+		"whole":         func(r io.Reader) io.Reader { return r },
+		"EOF with data": iotest.DataErrReader,
+		"short reads":   func(r io.Reader) io.Reader { return &alternating{r: r} },
+	} {
+		h := digest.SHA256.New()
+		if n, err := digest.Feed(t.Context(), wrap(bytes.NewReader(b)), h); n != int64(len(b)) || err != nil || string(h.Sum(nil)) != string(want[:]) {
+			t.Errorf("%s: %d bytes, %x, %v", name, n, h.Sum(nil), err)
+		}
+	}
+	broken := errors.New("broken")
+	r := io.MultiReader(bytes.NewReader(b[:3<<20]), iotest.ErrReader(broken))
+	if n, err := digest.Feed(t.Context(), r, digest.MD5.New()); n != 3<<20 || !errors.Is(err, broken) {
+		t.Errorf("%d bytes, %v; want the reader's error after 3 MiB", n, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	late := &alternating{r: bytes.NewReader(b), at: func(reads int) {
+		if reads == 3 {
+			cancel()
+		}
+	}}
+	if n, err := digest.Feed(ctx, late, digest.MD5.New()); n == int64(len(b)) || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d bytes, %v; want the context's error under way", n, err)
+	}
+	if _, err := digest.Feed(t.Context(), &alternating{r: bytes.NewReader(b), at: func(reads int) {
+		if reads == 3 {
+			panic("overboard")
+		}
+	}}); err == nil || !strings.Contains(err.Error(), "overboard") {
+		t.Errorf("a panic of the reader: %v", err)
+	}
+}
+
+// An alternating reader fills half of the buffer at every third read.
+type alternating struct {
+	r     io.Reader
+	at    func(reads int)
+	reads int
+}
+
+func (a *alternating) Read(b []byte) (int, error) {
+	if a.reads++; a.at != nil {
+		a.at(a.reads)
+	}
+	if a.reads%3 == 0 {
+		b = b[:1+len(b)/2]
+	}
+	return a.r.Read(b)
 }
 
 func TestFeedFails(t *testing.T) {

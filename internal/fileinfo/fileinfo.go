@@ -140,6 +140,12 @@ func ISO(t time.Time) string {
 
 // Of describes what p is, without opening it.
 func Of(p place.Place) (Info, error) {
+	if f, err := p.Pin(); err == nil {
+		defer f.Close()
+		if i, err := At(p.Root, f, p.Name, ""); err == nil {
+			return i, nil
+		}
+	}
 	if dir, err := p.Root.Open(filepath.Dir(p.Name)); err == nil {
 		defer dir.Close()
 		if i, err := At(p.Root, dir, p.Name, filepath.Base(p.Name)); err == nil {

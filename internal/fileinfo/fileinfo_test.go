@@ -78,11 +78,20 @@ func TestOfDoesNotFollowLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
+	base, err := place.NewBase(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	of := func(name string) fileinfo.Info {
 		t.Helper()
-		i, err := fileinfo.Of(place.Place{Root: root, Name: name, Abs: filepath.Join(dir, name)})
+		p := place.Place{Root: root, Name: name, Abs: filepath.Join(dir, name)}
+		i, err := fileinfo.Of(p)
 		if err != nil {
 			t.Fatal(err)
+		}
+		p.Base = base
+		if j, err := fileinfo.Of(p); err != nil || j != i {
+			t.Errorf("%s: by way of its base %+v, %v; want %+v", name, j, err, i)
 		}
 		return i
 	}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/crew"
@@ -171,7 +172,7 @@ func (c *copier) run(ctx context.Context, src place.Place, fi fs.FileInfo, to pl
 func (c *copier) top(ctx context.Context, src place.Place, fi fs.FileInfo, to place.Place, there fs.FileInfo) (err error) {
 	var l level
 	if fi.IsDir() {
-		from, err := walk.OpenRoot(src)
+		from, err := walk.Open(src)
 		if err != nil {
 			return err
 		}
@@ -264,12 +265,12 @@ func (c *copier) mkdir(ctx context.Context, l level, root *os.Root, name string)
 	if err := c.fill(ctx, l, sink{root: out}); err != nil {
 		return err
 	}
-	fi, err := l.src.File().Stat()
+	like, err := l.src.Stat()
 	if err == nil {
-		err = out.Chmod(".", fi.Mode().Perm())
+		err = out.Chmod(".", like.Mode.Perm())
 	}
 	if err == nil {
-		err = atomicfile.SetModified(out, ".", fi)
+		err = out.Chtimes(".", time.Time{}, like.Modified)
 	}
 	if err == nil && c.exact {
 		err = atomicfile.Sync(out)
@@ -434,7 +435,7 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 				return nil
 			}
 		}
-		sub, err := walk.OpenRoot(target)
+		sub, err := walk.Open(target)
 		if err != nil {
 			return err
 		}
@@ -537,7 +538,7 @@ func (c *copier) file(ctx context.Context, from string, open func() (*os.File, f
 
 // newFile writes a new file in a directory that nobody sees yet.
 func (c *copier) newFile(root *os.Root, name string, like fs.FileInfo, fill func(*os.File) error) error {
-	f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, like.Mode().Perm()|0o600)
+	f, fi, err := place.Place{Root: root, Name: name}.OpenFile(os.O_RDWR|os.O_CREATE|os.O_EXCL, like.Mode().Perm()|0o600)
 	if err != nil {
 		return err
 	}
@@ -545,7 +546,12 @@ func (c *copier) newFile(root *os.Root, name string, like fs.FileInfo, fill func
 	if err := fill(f); err != nil {
 		return err
 	}
-	if err := f.Chmod(like.Mode().Perm()); err != nil {
+	if fi.Mode().Perm() != like.Mode().Perm() {
+		if err := f.Chmod(like.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.SetModified(f, root, name, like.ModTime()); err != nil {
 		return err
 	}
 	if c.exact {
@@ -553,10 +559,7 @@ func (c *copier) newFile(root *os.Root, name string, like fs.FileInfo, fill func
 			return err
 		}
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return atomicfile.SetModified(root, name, like)
+	return f.Close()
 }
 
 const (
@@ -583,7 +586,7 @@ func transfer(ctx context.Context, to, from *os.File, size int64) error {
 	}
 	buf := buffers.Get().(*[smallFile]byte)
 	defer buffers.Put(buf)
-	for {
+	for done := int64(0); ; {
 		n, err := from.Read(buf[:])
 		if err == io.EOF {
 			return nil
@@ -593,6 +596,9 @@ func transfer(ctx context.Context, to, from *os.File, size int64) error {
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return err
+		}
+		if done += int64(n); done == size && n < len(buf) {
+			return nil // as long as it was told to be, and no more to be had
 		}
 	}
 }

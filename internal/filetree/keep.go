@@ -1,16 +1,17 @@
 package filetree
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
@@ -71,49 +72,43 @@ func leaveLink(ctx context.Context, keep Keeper, dir *atomicfile.Dir, temp, name
 // Digest names the state of the tree called name in root: two digests are equal
 // where it holds the same entries, none of which was written to meanwhile.
 func Digest(ctx context.Context, root *os.Root, name string) ([]byte, error) {
-	h := sha256.New()
-	var below func(root *os.Root, name, rel string, depth int) error
-	below = func(root *os.Root, name, rel string, depth int) error {
-		if depth > maxLevels {
-			return tooDeep(rel)
-		}
-		dir, err := root.OpenRoot(name)
-		if err != nil {
-			return err
-		}
-		defer dir.Close()
-		list, err := fs.ReadDir(dir.FS(), ".") // sorted
-		if err != nil {
-			return err
-		}
-		for _, e := range list {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			fi, err := dir.Lstat(e.Name())
-			if err != nil {
-				return err
-			}
-			i := fileinfo.From(fi)
-			at := rel + "/" + e.Name()
-			if i.IsDir() {
-				i.Size = 0 // says nothing of what is in it
-			}
-			b := append([]byte(at), 0)
-			b = binary.BigEndian.AppendUint32(b, uint32(i.Mode))
-			b = binary.BigEndian.AppendUint64(b, uint64(i.Size))
-			b = binary.BigEndian.AppendUint64(b, uint64(i.Modified.UnixNano()))
-			h.Write(b)
-			if i.IsDir() {
-				if err := below(dir, e.Name(), at, depth+1); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+	top, err := walk.Open(place.Place{Root: root, Name: name, Abs: filepath.Join(root.Name(), name)})
+	if err != nil {
+		return nil, err
 	}
-	err := below(root, name, "", 0)
-	return h.Sum(nil), err
+	defer top.Close()
+	type line struct {
+		b   []byte
+		err error
+	}
+	describe := func(_ context.Context, n walk.Node) line {
+		i, err := n.Dir.Info(n.Name)
+		if i.IsDir() {
+			i.Size = 0 // says nothing of what is in it
+		}
+		rel := n.Rel()
+		b := make([]byte, 0, 1+len(rel)+1+4+8+8)
+		b = append(append(append(b, '/'), rel...), 0)
+		b = binary.BigEndian.AppendUint32(b, uint32(i.Mode))
+		b = binary.BigEndian.AppendUint64(b, uint64(i.Size))
+		return line{binary.BigEndian.AppendUint64(b, uint64(i.Modified.UnixNano())), err}
+	}
+	h := sha256.New()
+	var failed error
+	report, err := walk.Tree(ctx, top, walk.TreeOptions{Depth: maxLevels}, describe, func(l line) bool {
+		h.Write(l.b)
+		failed = l.err
+		return failed == nil
+	})
+	switch {
+	case err != nil || failed != nil:
+		return nil, cmp.Or(err, failed)
+	case report.Deep > 0:
+		return nil, tooDeep(top.Place().Abs)
+	case report.Unreadable > 0:
+		return nil, fault.New(fault.FSReadFailed, "directories in %s cannot be read: %d", top.Place().Abs, report.Unreadable)
+	}
+	return h.Sum(nil), nil
 }
 
 // empty reports whether p is a directory with nothing in it.

@@ -191,3 +191,33 @@ func TestNothingFollowsASwappedDirectory(t *testing.T) {
 		}
 	}
 }
+
+// A read may bring less than there is.
+func TestShortReadsAreNoEnd(t *testing.T) {
+	s := newScratch(t)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0) // every read brings what one write sent
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, other := os.NewFile(uintptr(fds[0]), "from"), os.NewFile(uintptr(fds[1]), "other")
+	defer from.Close()
+	for _, part := range []string{"one", "two", "!"} {
+		if _, err := other.WriteString(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to, err := os.Create(s.path("to"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if err := transfer(t.Context(), to, from, 7); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(s.path("to")); err != nil || string(got) != "onetwo!" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -2,20 +2,20 @@ package roots
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // pathOf returns the path by which the system knows an open file.
 func pathOf(f *os.File) (string, bool) {
-	c, err := f.SyscallConn()
-	if err != nil {
+	defer runtime.KeepAlive(f)
+	var buf [maxPath]byte
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), buf[:])
+	if err != nil || n == len(buf) || n == 0 || buf[0] != '/' {
 		return "", false
 	}
-	var path string
-	cerr := c.Control(func(fd uintptr) { path, err = os.Readlink("/proc/self/fd/" + strconv.FormatUint(uint64(fd), 10)) })
-	if cerr != nil || err != nil || !strings.HasPrefix(path, "/") {
-		return "", false
-	}
-	return strings.TrimSuffix(path, " (deleted)"), true
+	return strings.TrimSuffix(string(buf[:n]), " (deleted)"), true
 }

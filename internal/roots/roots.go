@@ -3,6 +3,7 @@
 package roots
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 
@@ -59,9 +61,14 @@ type dir struct {
 	ruled bool   // a deny rule could match below
 	asked string // of one that is allowed for a time, as it was given
 
-	mu   sync.Mutex
-	root *os.Root
-	info fs.FileInfo // of the handle
+	mu   sync.Mutex // held to open it
+	open atomic.Pointer[handle]
+}
+
+// A handle is an open directory and what it is.
+type handle struct {
+	*place.Base
+	info fs.FileInfo
 }
 
 // New opens the allowed directories. Those that are no directories are left out
@@ -189,17 +196,26 @@ func (r *Roots) admitted(abs string) *dir {
 	return nil
 }
 
-// handle returns the directory's open handle, opened anew where the path leads
-// elsewhere by now: a directory that was removed and made again works.
-func (d *dir) handle() (*os.Root, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// handle returns the open directory, opened anew where the path leads elsewhere
+// by now: a directory that was removed and made again works.
+func (d *dir) handle() (*place.Base, error) {
 	now, err := os.Lstat(d.abs)
 	if err != nil {
 		return nil, err
 	}
-	if d.root != nil && os.SameFile(now, d.info) {
-		return d.root, nil
+	current := func() *handle {
+		if h := d.open.Load(); h != nil && os.SameFile(now, h.info) {
+			return h
+		}
+		return nil
+	}
+	if h := current(); h != nil {
+		return h.Base, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if h := current(); h != nil { // others were faster
+		return h.Base, nil
 	}
 	if !now.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: d.abs, Err: syscall.ENOTDIR}
@@ -208,17 +224,20 @@ func (d *dir) handle() (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := root.Stat(".")
-	if err == nil && !os.SameFile(info, now) {
+	h := &handle{}
+	if h.info, err = root.Stat("."); err == nil && !os.SameFile(h.info, now) {
 		err = &fs.PathError{Op: "open", Path: d.abs, Err: errors.New("the directory changed while it was opened")}
+	}
+	if err == nil {
+		h.Base, err = place.NewBase(root)
 	}
 	if err != nil {
 		root.Close()
 		return nil, err
 	}
 	// An older handle may still serve calls in flight; it closes when collected.
-	d.root, d.info = root, info
-	return root, nil
+	d.open.Store(h)
+	return h.Base, nil
 }
 
 // contains reports whether path is dir or lies below it, by components.
@@ -272,8 +291,13 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 		asked = filepath.Join(r.project, asked)
 	}
 	asked = filepath.Clean(asked)
-	real, resolveErr := r.follow(asked)
-	d := r.holding(real)
+	real := asked
+	d, base := r.straight(asked)
+	var resolveErr error
+	if base == nil {
+		real, resolveErr = r.follow(asked)
+		d = r.holding(real)
+	}
 	if d == nil {
 		// Whatever follow met on the way, nothing is told of what lies outside.
 		return place.Place{Asked: asked}, r.outside(raw)
@@ -284,15 +308,34 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 	if resolveErr != nil {
 		return place.Place{Asked: asked}, resolveErr
 	}
-	root, err := d.handle()
-	if err != nil {
-		return place.Place{Asked: asked}, fault.Hide(fault.FSNotFound, err, "the allowed directory %s is gone", d.abs)
+	if base == nil {
+		if base, err = d.handle(); err != nil {
+			return place.Place{Asked: asked}, fault.Hide(fault.FSNotFound, err, "the allowed directory %s is gone", d.abs)
+		}
 	}
-	name, err := filepath.Rel(d.abs, real)
-	if err != nil {
-		return place.Place{Asked: asked}, r.outside(raw)
+	return place.Place{Root: base.Root(), Name: d.name(real), Abs: real, Asked: asked, Guard: r, Base: base}, nil
+}
+
+// straight returns the allowed directory that holds the clean absolute path and
+// its handle, where the system can tell at once that no link is on the way.
+func (r *Roots) straight(path string) (*dir, *place.Base) {
+	d := r.holding(path)
+	if d == nil {
+		return nil, nil
 	}
-	return place.Place{Root: root, Name: name, Abs: real, Asked: asked, Guard: r}, nil
+	if base, err := d.handle(); err == nil && base.Straight(d.name(path)) {
+		return d, base
+	}
+	return nil, nil
+}
+
+// name returns the name below d of a path that d holds.
+func (d *dir) name(path string) string {
+	rest := path[len(d.abs):]
+	if rest != "" && os.IsPathSeparator(rest[0]) {
+		rest = rest[1:]
+	}
+	return cmp.Or(rest, ".")
 }
 
 // ResolveBelow places a path for tools that stay below the project root: it must

@@ -24,6 +24,8 @@ type Place struct {
 	Asked string
 
 	Guard Guard // judges further paths; never nil in a Place that roots made
+
+	Base *Base // of which Root is; may be nil, and does not count once Root is another
 }
 
 // A Guard decides which paths may be used. Package roots has the one of the
@@ -47,7 +49,7 @@ type Guard interface {
 // single element and no link that the caller wants followed.
 func (p Place) Child(name string) Place {
 	abs := filepath.Join(p.Abs, name)
-	return Place{Root: p.Root, Name: filepath.Join(p.Name, name), Abs: abs, Asked: abs, Guard: p.Guard}
+	return Place{Root: p.Root, Name: filepath.Join(p.Name, name), Abs: abs, Asked: abs, Guard: p.Guard, Base: p.Base}
 }
 
 // Parent returns the place of the directory that holds p. The parent of Root
@@ -57,7 +59,7 @@ func (p Place) Parent() Place {
 		return p
 	}
 	abs := filepath.Dir(p.Abs)
-	return Place{Root: p.Root, Name: filepath.Dir(p.Name), Abs: abs, Asked: abs, Guard: p.Guard}
+	return Place{Root: p.Root, Name: filepath.Dir(p.Name), Abs: abs, Asked: abs, Guard: p.Guard, Base: p.Base}
 }
 
 // Entry returns the place of the name itself: where the path asked for ends in
@@ -81,16 +83,12 @@ func (p Place) Entry() (Place, error) {
 // is. Anything else, such as a FIFO or a device, is refused by what was opened,
 // without blocking: ERR_FS_OPERATION_FAILED.
 func (p Place) Open() (*os.File, fs.FileInfo, error) {
-	return p.OpenFile(os.O_RDONLY|nonblock, 0)
+	return p.OpenFile(os.O_RDONLY, 0)
 }
 
 // OpenFile is Open with the flags and mode of [os.OpenFile].
 func (p Place) OpenFile(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
-	f, err := p.Root.OpenFile(p.Name, flag|nonblock, perm)
-	if err != nil {
-		return nil, nil, p.explain(err)
-	}
-	fi, err := f.Stat()
+	f, fi, err := p.open(flag|Nonblock, perm)
 	if err == nil {
 		err = Ordinary(p.Abs, fi.Mode())
 	}
@@ -98,10 +96,31 @@ func (p Place) OpenFile(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, erro
 		err = p.Guard.Check(f, p.Abs)
 	}
 	if err != nil {
-		f.Close()
+		if f != nil {
+			f.Close()
+		}
 		return nil, nil, err
 	}
 	return f, fi, nil
+}
+
+// open opens p, in one call where that can be done.
+func (p Place) open(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
+	if b := p.base(); b != nil {
+		if f, err := b.open(p.Name, p.Abs, flag, perm); err == nil {
+			fi, err := f.Stat()
+			if err == nil && !fi.IsDir() {
+				return f, fi, nil
+			}
+			f.Close() // a directory opened through Root does not name its entries by path
+		}
+	}
+	f, err := p.Root.OpenFile(p.Name, flag, perm)
+	if err != nil {
+		return nil, nil, p.explain(err)
+	}
+	fi, err := f.Stat()
+	return f, fi, err
 }
 
 // OpenFileOnly is Open for callers that want a file's bytes: a directory is

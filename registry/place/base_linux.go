@@ -1,0 +1,75 @@
+package place
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// NewBase returns the Base of the directory root.
+func NewBase(root *os.Root) (*Base, error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	return &Base{root, f}, nil
+}
+
+// Straight reports whether name, a path without "..", exists below b without a
+// link in it, or may be created so: then the directory that is to hold it
+// exists. Where it is false, the path must be followed element by element.
+func (b *Base) Straight(name string) bool {
+	err := b.pass(name)
+	if err == unix.ENOENT {
+		err = b.pass(filepath.Dir(name))
+	}
+	return err == nil
+}
+
+func (b *Base) pass(name string) error {
+	fd, err := b.openat2(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// open opens the file called name, whose absolute path is abs. On any error the
+// caller is to try the other way, which knows the reason.
+func (b *Base) open(name, abs string, flag int, perm fs.FileMode) (*os.File, error) {
+	fd, err := b.openat2(name, flag|unix.O_CLOEXEC|unix.O_LARGEFILE, perm)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), abs), nil
+}
+
+// Pin returns a descriptor of what p is, of the link itself where it ends in one,
+// that serves for describing it alone. On any error the caller is to try the
+// other way, which knows the reason.
+func (p Place) Pin() (*os.File, error) {
+	b := p.base()
+	if b == nil {
+		return nil, errors.ErrUnsupported
+	}
+	fd, err := b.openat2(p.Name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), p.Abs), nil
+}
+
+// openat2 opens name without following any link in it: one that is put there at
+// whatever moment is an error.
+func (b *Base) openat2(name string, flag int, perm fs.FileMode) (int, error) {
+	defer runtime.KeepAlive(b)
+	if flag&os.O_CREATE == 0 {
+		perm = 0
+	}
+	return unix.Openat2(int(b.file.Fd()), name, &unix.OpenHow{
+		Flags: uint64(flag), Mode: uint64(perm), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
+}

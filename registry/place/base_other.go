@@ -1,0 +1,26 @@
+//go:build !linux
+
+package place
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// NewBase returns the Base of the directory root.
+func NewBase(root *os.Root) (*Base, error) { return &Base{root: root}, nil }
+
+// Straight reports whether name, a path without "..", exists below b without a
+// link in it, or may be created so: then the directory that is to hold it
+// exists. Where it is false, the path must be followed element by element.
+func (b *Base) Straight(string) bool { return false }
+
+// Pin returns a descriptor of what p is, of the link itself where it ends in one,
+// that serves for describing it alone. On any error the caller is to try the
+// other way, which knows the reason.
+func (p Place) Pin() (*os.File, error) { return nil, errors.ErrUnsupported }
+
+func (b *Base) open(string, string, int, fs.FileMode) (*os.File, error) {
+	return nil, errors.ErrUnsupported
+}
