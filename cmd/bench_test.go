@@ -21,7 +21,7 @@ type client struct {
 }
 
 // start runs the server over dir and returns a client that has initialized it.
-func start(b *testing.B, dir string) *client {
+func start(b testing.TB, dir string) *client {
 	b.Helper()
 	env := map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_LOG_FILE_PATH": filepath.Join(b.TempDir(), "log"), "CONDUIT_MAX_RESPONSE_BYTES": "0"}
 	a, err := compose(func(k string) (string, bool) { v, ok := env[k]; return v, ok }, nil, true)
@@ -50,13 +50,13 @@ func start(b *testing.B, dir string) *client {
 	return c
 }
 
-func (c *client) send(b *testing.B, lines string) {
+func (c *client) send(b testing.TB, lines string) {
 	if _, err := io.WriteString(c.in, lines+"\n"); err != nil {
 		b.Fatal(err)
 	}
 }
 
-func (c *client) receive(b *testing.B) string {
+func (c *client) receive(b testing.TB) string {
 	line, err := c.out.ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
@@ -71,7 +71,7 @@ func readCall(id int, path string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"read","arguments":{"operation":"content","sources":[%q],"format":"text"}}}`, id, path)
 }
 
-func smallFile(b *testing.B) (dir, path string) {
+func smallFile(b testing.TB) (dir, path string) {
 	dir = b.TempDir()
 	path = filepath.Join(dir, "a", "b", "small.txt")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -71,7 +71,7 @@ func (a *app) run(in io.ReadCloser, out io.Writer) int {
 	})
 	a.mux.Mount(s)
 	input := &watched{ReadCloser: in, end: make(chan struct{})}
-	t := stdio.New(input, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Log: a.log.Logger})
+	t := stdio.New(input, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Call: a.mux.CallWithProgress, Log: a.log.Logger})
 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -63,7 +63,7 @@ func failures(ctx context.Context, log *slog.Logger, c *registry.Call, v any) (i
 		return 1, 0
 	}
 	for i := range list.Len() {
-		f, ok := list.Index(i).Interface().(interface {
+		f, ok := list.Index(i).Addr().Interface().(interface {
 			Failed() bool
 			Cause() error
 		})

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
@@ -110,7 +111,37 @@ func planValue(id string, t reflect.Type, s *jsonschema.Schema) (valuePlan, *obj
 // A decoding is one run of Op.Decode.
 type decoding struct {
 	scanner
-	op *Op
+	op   *Op
+	path []step // to the value that is read, outermost first
+	room [4]step
+}
+
+// A step leads to a member of an object and, where index is not negative, to an
+// element of the array it is.
+type step struct {
+	name  string
+	index int
+}
+
+// at names the value that is read in messages ("entries[2].path"); it is empty
+// at the root.
+func (d *decoding) at() string { return d.spell(true) }
+
+// shape is at without indexes, the key of foreign.
+func (d *decoding) shape() string { return d.spell(false) }
+
+func (d *decoding) spell(indexes bool) string {
+	var b strings.Builder
+	for i, s := range d.path {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(s.name)
+		if indexes && s.index >= 0 {
+			b.WriteString("[" + strconv.Itoa(s.index) + "]")
+		}
+	}
+	return b.String()
 }
 
 func (d *decoding) fail(format string, args ...any) error {
@@ -126,20 +157,20 @@ func (d *decoding) syntax(err error) error {
 	return err
 }
 
-// object decodes an object into struct v. at names it in messages ("entries[2]",
-// empty at the root); shape is at without indexes, the key of foreign.
-func (d *decoding) object(p *objectPlan, v reflect.Value, at, shape string) error {
+// object decodes an object into struct v.
+func (d *decoding) object(p *objectPlan, v reflect.Value) error {
+	root := len(d.path) == 0
 	if c := d.peek(); c != '{' {
-		if at == "" {
+		if root {
 			return d.fail("the arguments must be a JSON object, not %s", d.kind(c))
 		}
-		return d.wrong(at, "an object, such as {…}", c)
+		return d.wrong("an object, such as {…}", c)
 	}
 	var seen uint64
 	err := d.members(func(raw []byte) error {
 		f := p.fields[string(raw)]
 		if f == nil {
-			return d.unknown(p, string(raw), at, shape)
+			return d.unknown(p, string(raw))
 		}
 		field := v.FieldByIndex(f.index)
 		field.SetZero() // of duplicates the last one counts
@@ -148,7 +179,7 @@ func (d *decoding) object(p *objectPlan, v reflect.Value, at, shape string) erro
 			return nil
 		}
 		seen |= 1 << f.position
-		return d.field(f, field, join(at, f.name), join(shape, f.name))
+		return d.field(f, field)
 	})
 	if err != nil {
 		return d.syntax(err)
@@ -158,14 +189,14 @@ func (d *decoding) object(p *objectPlan, v reflect.Value, at, shape string) erro
 		switch {
 		case seen&(1<<f.position) != 0:
 		case f.required:
-			return d.missing(f, at)
+			return d.missing(f)
 		case f.schema.Default != nil:
 			if err := d.setDefault(f, v.FieldByIndex(f.index)); err != nil {
 				return err
 			}
 		}
 	}
-	if at == "" && d.peek() != 0 {
+	if root && d.peek() != 0 {
 		return d.syntax(errSyntax)
 	}
 	return nil
@@ -180,19 +211,31 @@ func join(at, name string) string {
 
 // setDefault fills a field that was absent.
 func (d *decoding) setDefault(f *fieldPlan, v reflect.Value) error {
-	b, err := json.Marshal(f.schema.Default)
-	if err != nil {
-		return err
+	var b []byte
+	switch value := f.schema.Default.(type) {
+	case bool:
+		b = strconv.AppendBool(nil, value)
+	case json.Number:
+		b = []byte(value)
+	default:
+		var err error
+		if b, err = json.Marshal(value); err != nil {
+			return err
+		}
 	}
-	inner := decoding{scanner: scanner{b: b}, op: d.op}
-	return inner.field(f, v, f.name, f.name)
+	outside := d.scanner
+	d.scanner = scanner{b: b}
+	err := d.field(f, v)
+	d.scanner = outside
+	return err
 }
 
-func (d *decoding) missing(f *fieldPlan, at string) error {
+func (d *decoding) missing(f *fieldPlan) error {
+	at := join(d.at(), f.name)
 	if f.value == planArray && f.schema.MinItems != nil {
-		return d.emptyArray(join(at, f.name))
+		return d.emptyArray(at)
 	}
-	return d.fail("%s is required: %s", join(at, f.name), expects(f.schema))
+	return d.fail("%s is required: %s", at, expects(f.schema))
 }
 
 // emptyArray words the missing or empty list as section 5.2 of the
@@ -205,8 +248,9 @@ func (d *decoding) emptyArray(at string) error {
 	return fault.New(fault.InvalidParameter, "%s.", msg)
 }
 
-func (d *decoding) unknown(p *objectPlan, name, at, shape string) error {
-	if fp := d.op.foreign[join(shape, name)]; fp != nil || (at == "" && name != "" && (name == d.op.word || name == viewName && d.op.Lean)) {
+func (d *decoding) unknown(p *objectPlan, name string) error {
+	at := d.at()
+	if fp := d.op.foreign[join(d.shape(), name)]; fp != nil || (at == "" && name != "" && (name == d.op.word || name == viewName && d.op.Lean)) {
 		raw, err := d.skip()
 		if err != nil || fp == nil || fp.idle(raw) {
 			return err
@@ -229,45 +273,55 @@ func (d *decoding) valid(p *objectPlan, at string) string {
 	return strings.Join(names, ", ")
 }
 
-func (d *decoding) field(f *fieldPlan, v reflect.Value, at, shape string) error {
-	if f.value == planArray {
-		return d.array(f, v, at, shape)
+// field decodes the value of f into v.
+func (d *decoding) field(f *fieldPlan, v reflect.Value) error {
+	if d.path == nil {
+		d.path = d.room[:0]
 	}
-	return d.value(f.value, f.object, f.schema, v, at, shape)
+	d.path = append(d.path, step{f.name, -1})
+	defer func() { d.path = d.path[:len(d.path)-1] }()
+	if f.value == planArray {
+		return d.array(f, v)
+	}
+	return d.value(f.value, f.object, f.schema, v)
 }
 
-func (d *decoding) array(f *fieldPlan, v reflect.Value, at, shape string) error {
+func (d *decoding) array(f *fieldPlan, v reflect.Value) error {
 	if c := d.peek(); c != '[' {
-		return d.wrong(at, expects(f.schema), c)
+		return d.wrong(expects(f.schema), c)
 	}
 	v.SetLen(0)
+	last := len(d.path) - 1
 	err := d.elements(func(n int) error {
 		if c := d.peek(); c == 'n' && d.null() {
-			return d.fail("%s[%d] is null; give %s or leave it out", at, n, expects(f.schema.Items))
+			return d.fail("%s[%d] is null; give %s or leave it out", d.at(), n, expects(f.schema.Items))
 		}
 		if n == v.Cap() {
 			v.Grow(max(1, n))
 		}
 		v.SetLen(n + 1)
 		v.Index(n).SetZero()
-		return d.value(f.elem, f.object, f.schema.Items, v.Index(n), at+"["+strconv.Itoa(n)+"]", shape)
+		d.path[last].index = n
+		err := d.value(f.elem, f.object, f.schema.Items, v.Index(n))
+		d.path[last].index = -1
+		return err
 	})
 	if err != nil {
 		return d.syntax(err)
 	}
 	if m := f.schema.MinItems; m != nil && uint64(v.Len()) < *m {
 		if v.Len() == 0 {
-			return d.emptyArray(at)
+			return d.emptyArray(d.at())
 		}
-		return d.fail("%s has %d elements; at least %d are needed", at, v.Len(), *m)
+		return d.fail("%s has %d elements; at least %d are needed", d.at(), v.Len(), *m)
 	}
 	if m := f.schema.MaxItems; m != nil && uint64(v.Len()) > *m {
-		return d.fail("%s has %d elements; at most %d are accepted", at, v.Len(), *m)
+		return d.fail("%s has %d elements; at most %d are accepted", d.at(), v.Len(), *m)
 	}
 	return nil
 }
 
-func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schema, v reflect.Value, at, shape string) error {
+func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schema, v reflect.Value) error {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
@@ -278,41 +332,41 @@ func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schem
 	switch plan {
 	case planString, planText:
 		if c != '"' {
-			return d.wrong(at, expects(s), c)
+			return d.wrong(expects(s), c)
 		}
 		str, err := d.str()
 		if err != nil {
 			return d.syntax(err)
 		}
 		if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(str)) {
-			return d.fail("%s is %q; it must be %s", at, clip(str), expects(s))
+			return d.fail("%s is %q; it must be %s", d.at(), clip(str), expects(s))
 		}
 		if s.MinLength != nil && uint64(len(str)) < *s.MinLength {
-			return d.fail("%s must not be empty", at)
+			return d.fail("%s must not be empty", d.at())
 		}
 		if plan == planText {
 			return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(str))
 		}
 		v.SetString(str)
 	case planBool:
-		w, err := d.scalar(c, at, s)
+		w, err := d.scalar(c, s)
 		if err != nil {
 			return err
 		}
 		if string(w) != "true" && string(w) != "false" {
-			return d.wrong(at, expects(s), c)
+			return d.wrong(expects(s), c)
 		}
 		v.SetBool(w[0] == 't')
 	case planInt, planFloat:
-		w, err := d.scalar(c, at, s)
+		w, err := d.scalar(c, s)
 		if err != nil {
 			return err
 		}
 		n, err := strconv.ParseFloat(string(w), 64)
 		if err != nil || !json.Valid(w) {
-			return d.wrong(at, expects(s), c)
+			return d.wrong(expects(s), c)
 		}
-		if err := d.inRange(n, s, at, w); err != nil {
+		if err := d.inRange(n, s, w); err != nil {
 			return err
 		}
 		if plan == planFloat {
@@ -322,13 +376,13 @@ func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schem
 		i, err := strconv.ParseInt(string(w), 10, 64)
 		if err != nil { // 5.0 and 1e3 are integers in JSON Schema
 			if n != math.Trunc(n) || math.Abs(n) >= 1<<63 {
-				return d.fail("%s is %s; it must be %s", at, clip(string(w)), expects(s))
+				return d.fail("%s is %s; it must be %s", d.at(), clip(string(w)), expects(s))
 			}
 			i = int64(n)
 		}
 		v.SetInt(i)
 	case planObjectValue:
-		return d.object(object, v, at, shape)
+		return d.object(object, v)
 	case planAny:
 		raw, err := d.skip()
 		if err != nil {
@@ -344,9 +398,9 @@ func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schem
 }
 
 // scalar consumes a number or literal.
-func (d *decoding) scalar(c byte, at string, s *jsonschema.Schema) ([]byte, error) {
+func (d *decoding) scalar(c byte, s *jsonschema.Schema) ([]byte, error) {
 	if c == '"' || c == '{' || c == '[' {
-		return nil, d.wrong(at, expects(s), c)
+		return nil, d.wrong(expects(s), c)
 	}
 	w, err := d.word()
 	if err != nil {
@@ -355,17 +409,24 @@ func (d *decoding) scalar(c byte, at string, s *jsonschema.Schema) ([]byte, erro
 	return w, nil
 }
 
-func (d *decoding) inRange(n float64, s *jsonschema.Schema, at string, w []byte) error {
-	low, lowErr := s.Minimum.Float64()
-	high, highErr := s.Maximum.Float64()
-	if (lowErr == nil && n < low) || (highErr == nil && n > high) {
-		return d.fail("%s is %s; it must be %s", at, clip(string(w)), expects(s))
+func (d *decoding) inRange(n float64, s *jsonschema.Schema, w []byte) error {
+	if beyond(n, s.Minimum, -1) || beyond(n, s.Maximum, 1) {
+		return d.fail("%s is %s; it must be %s", d.at(), clip(string(w)), expects(s))
 	}
 	return nil
 }
 
-func (d *decoding) wrong(at, want string, c byte) error {
-	return d.fail("%s must be %s, not %s", at, want, d.kind(c))
+// beyond reports whether n lies on the given side of limit, which may be empty.
+func beyond(n float64, limit json.Number, side int) bool {
+	if limit == "" {
+		return false
+	}
+	l, err := limit.Float64()
+	return err == nil && cmp.Compare(n, l) == side
+}
+
+func (d *decoding) wrong(want string, c byte) error {
+	return d.fail("%s must be %s, not %s", d.at(), want, d.kind(c))
 }
 
 func (d *decoding) kind(c byte) string {

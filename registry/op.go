@@ -276,7 +276,7 @@ func (op *Op) Decode(args json.RawMessage) (any, error) {
 	}
 	in := op.newIn()
 	d := decoding{scanner: scanner{b: args}, op: op}
-	if err := d.object(op.decode, reflect.ValueOf(in).Elem(), "", ""); err != nil {
+	if err := d.object(op.decode, reflect.ValueOf(in).Elem()); err != nil {
 		return nil, err
 	}
 	return in, nil

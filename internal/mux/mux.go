@@ -78,13 +78,14 @@ func New(set *registry.Set, env *registry.Env, chain registry.Middleware, o Opti
 func (m *Mux) Mount(s *mcp.Server) {
 	for _, name := range m.names {
 		s.AddTool(m.tools[name].declared, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			var progress func(done, total int64, message string)
 			if token := req.Params.GetProgressToken(); token != nil {
-				ctx = registry.WithProgress(ctx, func(done, total int64, message string) {
+				progress = func(done, total int64, message string) {
 					_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 						ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message})
-				})
+				}
 			}
-			return m.Call(ctx, req.Params.Name, req.Params.Arguments)
+			return m.CallWithProgress(ctx, req.Params.Name, req.Params.Arguments, progress)
 		})
 	}
 	s.AddReceivingMiddleware(m.unknownTool, m.listed)
@@ -120,6 +121,15 @@ func (m *Mux) Tools() []*mcp.Tool {
 		list = append(list, m.tools[name].declared)
 	}
 	return list
+}
+
+// CallWithProgress is [Mux.Call] for a caller who wants to be told of progress;
+// where progress is nil he does not.
+func (m *Mux) CallWithProgress(ctx context.Context, name string, args json.RawMessage, progress func(done, total int64, message string)) (*mcp.CallToolResult, error) {
+	if progress != nil {
+		ctx = registry.WithProgress(ctx, progress)
+	}
+	return m.Call(ctx, name, args)
 }
 
 // Call runs one call of a tool. Failures of any kind are results with IsError;
@@ -169,6 +179,11 @@ func (t *tool) find(args json.RawMessage) (*bound, error) {
 		return t.ops[""], nil
 	}
 	raw := registry.Peek(args, t.Discriminator)[0]
+	if n := len(raw); n > 2 {
+		if op, ok := t.ops[string(raw[1:n-1])]; ok && raw[0] == '"' {
+			return op, nil
+		}
+	}
 	var name string
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &name) != nil {
 		return nil, fault.New(fault.InvalidParameter, "%s: %s is required and must be one of %s", t.Name, t.Discriminator, quoted(t.opNames))

@@ -2,6 +2,7 @@ package stdio_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,40 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/stdio"
 )
+
+// FuzzCalls sends tools/call requests with arbitrary params: a transport that
+// answers calls itself and one that leaves them to the SDK say the same.
+func FuzzCalls(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"echo","arguments":{"a":[1,{"b":"]}"}]}}`, `{"name":"echo"}`, `{"name":"nope"}`, `[]`, `null`, `{"name":"echo","arguments":5}`,
+		`{"name":"echo","_meta":{"progressToken":5,"x":"y"}}`, `{"name":"echo","_meta":{` + modern + `}}`, `{"name":"echo","_meta":{"x":1e400}}`,
+		`{"name":"echo","name":"echo"}`, `{"name":"echo\\","arguments":{"\\\"":"\\\\"}}`, "{\"name\":\"echo\xff\"}", ` { "name" : "echo" , "_meta" : { } } `,
+	} {
+		f.Add([]byte(seed))
+	}
+	echo := func(_ context.Context, _ string, args json.RawMessage, _ func(done, total int64, message string)) (*mcp.CallToolResult, error) {
+		return texts(string(args)), nil
+	}
+	server := callServer(echo, "echo")
+	f.Fuzz(func(t *testing.T, params []byte) {
+		if !json.Valid(params) || len(params) > 10000 {
+			return
+		}
+		params = bytes.ReplaceAll(params, []byte("\n"), []byte(" "))
+		var replies [2]string
+		for i, o := range []stdio.Options{{}, {Call: echo}} {
+			s := startOn(t, o, server)
+			s.initialize()
+			s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)
+			s.expect(answer(1, ""))
+			s.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":%s}`, params)
+			replies[i] = s.receive()
+		}
+		if replies[1] != replies[0] {
+			t.Errorf("%s\ngot  %s\nwant %s", params, replies[1], replies[0])
+		}
+	})
+}
 
 // FuzzLines sends arbitrary bytes: whatever they are, each line that comes back
 // is a JSON-RPC message, and a ping is answered.

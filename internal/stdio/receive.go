@@ -9,33 +9,67 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// backlog is how many messages may wait to be written before a client that
-// sends nothing but errors is made to read the answers.
+// backlog is how many requests may be in flight and messages wait to be written
+// before a client is made to read the answers.
 const backlog = 1000
 
-// receive reads messages until the input or the session ends.
+// maxHeld is how many bytes of requests may be in flight. One alone may be
+// longer. Notifications are read meanwhile, up to the next request.
+const maxHeld = 32 << 20
+
+// patience is how long a call may take before somebody else goes on reading.
+const patience = time.Millisecond
+
+// A reader is the goroutine that reads the input. While it runs a call, another
+// may take its place.
+type reader struct {
+	busy     bool // it runs a call
+	replaced bool
+}
+
+// receive reads messages until the input or the session ends or another reader
+// has taken over.
 func (c *conn) receive() error {
-	in := &input{r: bufio.NewReaderSize(c.in, 64<<10), max: c.MaxRequest}
+	c.mu.Lock()
+	me := c.reader
+	c.mu.Unlock()
 	for {
-		m, err := in.next()
-		if in.framed {
+		m, err := c.in.next()
+		if c.in.framed {
 			c.mu.Lock()
 			c.framed = true
 			c.mu.Unlock()
 		}
-		if !c.accept(m) {
+		goesOn := c.accept(m)
+		c.mu.Lock()
+		replaced := me.replaced
+		c.mu.Unlock()
+		if replaced {
 			return nil
 		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				c.Log.Warn("reading the input failed", "err", err)
-			}
+		if err != nil && !errors.Is(err, io.EOF) {
+			c.Log.Warn("reading the input failed", "err", err)
+		}
+		if err != nil || !goesOn {
+			close(c.incoming)
 			return nil
 		}
+	}
+}
+
+// succeed starts another reader where the one there is still runs a call.
+func (c *conn) succeed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reader.busy && !c.ended {
+		c.reader.replaced = true
+		c.reader = &reader{}
+		go c.guard(c.receive)
 	}
 }
 
@@ -77,13 +111,29 @@ func (c *conn) accept(m *message) bool {
 			if !target.IsValid() {
 				return true
 			}
-			c.cancel(target)
+			if c.cancel(target) {
+				return true
+			}
 		}
 		return c.deliver(r)
 	}
-	if !c.admit(id, method) {
+	if !c.makeRoom(m.size) {
+		return false
+	}
+	cl := &call{method: method, size: m.size}
+	var q *request
+	if method == toolsCall && c.Call != nil {
+		if q = parseCall(r.Params); q != nil {
+			cl.kind = q.kind
+		}
+	}
+	if !c.admit(id, cl) {
 		c.Log.Warn("a request has the id of one in flight", "id", id.Raw(), "method", method)
 		return c.refuse(invalid(jsonrpc.ID{}, "a request with this id is in flight; give each request an id of its own"))
+	}
+	if cl.frame != nil {
+		c.start(&direct{request: q, call: cl, id: id})
+		return true
 	}
 	if !c.deliver(r) {
 		c.cancel(id)
@@ -92,16 +142,44 @@ func (c *conn) accept(m *message) bool {
 	return true
 }
 
+// makeRoom waits until a request of size bytes may be in flight. It reports
+// false once the session ends.
+func (c *conn) makeRoom(size int64) bool {
+	for c.full(size) {
+		select {
+		case <-c.room:
+		case <-c.stop:
+		case <-c.closed:
+		}
+		if c.ending() {
+			return false
+		}
+	}
+	return !c.ending()
+}
+
+// ending reports whether no more input is to be read.
+func (c *conn) ending() bool {
+	select {
+	case <-c.stop:
+		return true
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // flaw says why a JSON object is no valid request; empty: it is one.
 func (s *scanner) flaw(idErr error) string {
-	version, _ := s.version.text()
-	_, named := s.method.text()
+	version, _ := s.version.string()
+	_, named := s.method.string()
 	switch {
 	case s.deep:
 		return "the message is nested more than 1000 levels deep"
 	case idErr != nil:
 		return idErr.Error()
-	case version != "2.0":
+	case string(version) != "2.0":
 		return `jsonrpc must be "2.0"`
 	case !named:
 		return "method must be a string of at most 4096 bytes"
@@ -147,14 +225,7 @@ func (c *conn) refuse(r *jsonrpc.Response) bool {
 		case <-c.closed:
 		}
 	}
-	select {
-	case <-c.stop:
-		return false
-	case <-c.closed:
-		return false
-	default:
-		return true
-	}
+	return !c.ending()
 }
 
 // unused is id, or none where a request in flight has it: an error with its id
@@ -200,6 +271,14 @@ func (m *message) add(b []byte) {
 	}
 }
 
+// reset prepares m for another message.
+func (m *message) reset() {
+	m.scan.reset()
+	m.size = 0
+	clear(m.kept)
+	m.kept = m.kept[:0]
+}
+
 // text is the whole message, if it is not longer than max.
 func (m *message) text() []byte {
 	if len(m.kept) > 1 {
@@ -214,13 +293,13 @@ func (m *message) text() []byte {
 // An input is cut into messages.
 type input struct {
 	r      *bufio.Reader
-	max    int64
-	begun  bool // something other than blanks was read
-	framed bool // the first line was a Content-Length header
+	m      message // the one that was read last
+	begun  bool    // something other than blanks was read
+	framed bool    // the first line was a Content-Length header
 }
 
-// next reads one message, in memory bounded by max. An error comes with what
-// was read before it.
+// next reads one message, in memory bounded by its max. An error comes with what
+// was read before it. The message is good until the next one is read.
 func (in *input) next() (*message, error) {
 	m, err := in.line()
 	if m.scan.blank() {
@@ -250,7 +329,8 @@ func (in *input) next() (*message, error) {
 
 // line reads up to the end of the line.
 func (in *input) line() (*message, error) {
-	m := &message{max: in.max}
+	m := &in.m
+	m.reset()
 	var last byte // of the piece before
 	for {
 		b, err := in.r.ReadSlice('\n')
@@ -273,7 +353,8 @@ func (in *input) line() (*message, error) {
 
 // frame reads a message of n bytes.
 func (in *input) frame(n int64) (*message, error) {
-	m := &message{max: in.max}
+	m := &in.m
+	m.reset()
 	for n > 0 {
 		b, err := in.r.Peek(int(min(n, int64(in.r.Size()))))
 		m.add(b)

@@ -45,7 +45,7 @@ func unencodable(id jsonrpc.ID) *jsonrpc.Response {
 func tooLarge(id jsonrpc.ID, method string, size, limit int64) *jsonrpc.Response {
 	o := fault.Object{Status: "error", Code: fault.LimitExceeded, Message: fmt.Sprintf(
 		"Incoming MCP request payload exceeds CONDUIT_MAX_PAYLOAD_SIZE_BYTES (%d bytes): this one has %d; send less in one call, such as fewer entries or a long text in parts", limit, size)}
-	if id.IsValid() && method == "tools/call" {
+	if id.IsValid() && method == toolsCall {
 		return toolError(id, o)
 	}
 	return refusal(id, jsonrpc.CodeInvalidRequest, detail{o, limit, size})
@@ -55,7 +55,7 @@ func tooLarge(id jsonrpc.ID, method string, size, limit int64) *jsonrpc.Response
 func tooLong(id jsonrpc.ID, cl *call, size, limit int64) *jsonrpc.Response {
 	o := fault.Object{Status: "error", Code: fault.LimitExceeded, Message: fmt.Sprintf(
 		"the response of %d bytes exceeds CONDUIT_MAX_RESPONSE_BYTES (%d); ask for less in one call", size, limit)}
-	if cl != nil && cl.method == "tools/call" {
+	if cl != nil && cl.method == toolsCall {
 		return toolError(id, o)
 	}
 	return refusal(id, jsonrpc.CodeInternalError, detail{Object: o})

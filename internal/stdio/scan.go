@@ -31,6 +31,7 @@ type scanner struct {
 	inKey   bool  // the string being read is a key
 	into    *member
 	key     member
+	named   *member // what the last key of the outermost object names
 
 	version, id, method, params, result, fault member
 	ignored                                    member
@@ -209,7 +210,8 @@ func (s *scanner) begin(c byte, at int64) {
 		s.kind = c
 	}
 	if s.depth == 1 && s.inObject() {
-		m := s.named()
+		s.named = s.find()
+		m := s.named
 		*m = member{kind: c, start: at, raw: m.raw[:0]}
 		if s.into = nil; m == &s.version || m == &s.id || m == &s.method {
 			s.into = m
@@ -326,7 +328,7 @@ func (s *scanner) endString(end int64) {
 // endValue notes that a value ended before position end.
 func (s *scanner) endValue(end int64) {
 	if s.depth == 1 && s.inObject() {
-		s.named().end = end
+		s.named.end = end
 	}
 	s.state, s.into = after, nil
 }
@@ -341,10 +343,10 @@ func (s *scanner) keep(b []byte) {
 	s.into.raw = append(s.into.raw, b[:min(len(b), room)]...)
 }
 
-// named is the member that the current key of the outermost object names.
-func (s *scanner) named() *member {
-	name, _ := s.key.text()
-	switch name {
+// find is the member that the current key of the outermost object names.
+func (s *scanner) find() *member {
+	name, _ := s.key.string()
+	switch string(name) {
 	case "jsonrpc":
 		return &s.version
 	case "id":
@@ -361,17 +363,35 @@ func (s *scanner) named() *member {
 	return &s.ignored
 }
 
-// text is the value of a string; ok is false for anything else and for one that
-// was not kept whole.
-func (m *member) text() (text string, ok bool) {
+// reset prepares s for another text. It keeps the room for what is kept.
+func (s *scanner) reset() {
+	key, version, id, method := s.key.raw[:0], s.version.raw[:0], s.id.raw[:0], s.method.raw[:0]
+	*s = scanner{}
+	s.key.raw, s.version.raw, s.id.raw, s.method.raw = key, version, id, method
+}
+
+// string is the value of a string; ok is false for anything else and for one
+// that was not kept whole.
+func (m *member) string() (text []byte, ok bool) {
 	n := len(m.raw)
 	if m.long || n < 2 || m.raw[0] != '"' || m.raw[n-1] != '"' {
-		return "", false
+		return nil, false
 	}
 	if raw := m.raw[1 : n-1]; bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
-		return string(raw), true
+		return raw, true
 	}
-	return text, json.Unmarshal(m.raw, &text) == nil
+	var s string
+	err := json.Unmarshal(m.raw, &s)
+	return []byte(s), err == nil
+}
+
+// text is the value of a string, like string, to be kept.
+func (m *member) text() (string, bool) {
+	text, ok := m.string()
+	if string(text) == toolsCall {
+		return toolsCall, ok
+	}
+	return string(text), ok
 }
 
 var errID = errors.New("id must be a string or an integer between -9007199254740991 and 9007199254740991")

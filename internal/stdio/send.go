@@ -17,63 +17,72 @@ const stall = 5 * time.Minute
 
 // push queues a message that answers no call.
 func (c *conn) push(line []byte) *outgoing {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.enqueue(line)
-}
-
-// enqueue queues a message; c.mu is held.
-func (c *conn) enqueue(line []byte) *outgoing {
 	o := &outgoing{line: line, sent: make(chan struct{})}
-	c.queue = append(c.queue, o)
-	c.unsent++
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.mu.Lock()
+	c.enqueue(o)
+	c.mu.Unlock()
+	signal(c.wake)
 	return o
 }
 
-// send writes messages until the session ends. All that has come meanwhile
-// leaves together.
-func (c *conn) send() error {
-	p := &patient{w: c.out, fire: time.AfterFunc(stall, func() {
-		c.Log.Warn("the client does not read its replies")
-		c.Close()
-	})}
-	p.fire.Stop()
-	defer p.fire.Stop()
-	out := bufio.NewWriterSize(p, chunk)
-	for {
-		select {
-		case <-c.wake:
-		case <-c.closed:
-			return nil
-		}
-		batch, framed := c.take()
-		for _, o := range batch {
-			c.write(out, o.line, framed)
-		}
-		if err := out.Flush(); err != nil {
-			c.Log.Info("the client has closed its end", "err", err)
-			c.Close()
-			continue
-		}
-		for _, o := range batch {
-			close(o.sent)
-		}
-		c.mu.Lock()
-		c.unsent -= len(batch)
-		c.settle()
-		c.mu.Unlock()
+// enqueue queues a message; c.mu is held.
+func (c *conn) enqueue(o *outgoing) {
+	if !c.ended {
+		c.queue = append(c.queue, o)
+		c.unsent++
 	}
 }
 
-func (c *conn) take() (batch []*outgoing, framed bool) {
+// send writes messages until the session ends.
+func (c *conn) send() error {
+	for {
+		select {
+		case <-c.wake:
+			c.flush()
+		case <-c.closed:
+			return nil
+		}
+	}
+}
+
+// flush writes what is queued, unless somebody is at it. All that has come
+// meanwhile leaves together.
+func (c *conn) flush() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	batch, c.queue = c.queue, nil
-	return batch, c.framed
+	if c.writing {
+		c.mu.Unlock()
+		return
+	}
+	c.writing = true
+	for len(c.queue) > 0 {
+		batch, framed := c.queue, c.framed
+		c.queue = c.spare
+		c.mu.Unlock()
+		for _, o := range batch {
+			c.write(c.out, o.line, framed)
+		}
+		err := c.out.Flush()
+		if err != nil {
+			c.Log.Info("the client has closed its end", "err", err)
+			c.Close()
+		} else {
+			for _, o := range batch {
+				if o.sent != nil {
+					close(o.sent)
+				}
+			}
+		}
+		c.mu.Lock()
+		if err == nil {
+			c.unsent -= len(batch)
+			signal(c.settled)
+			signal(c.room)
+		}
+		clear(batch)
+		c.spare = batch[:0]
+	}
+	c.writing = false
+	c.mu.Unlock()
 }
 
 // write writes one message. Errors of out stay with it until it is flushed.
@@ -96,19 +105,23 @@ func (c *conn) write(out *bufio.Writer, line []byte, framed bool) {
 // chunk is the most that is written at once.
 const chunk = 64 << 10
 
-// A patient writer writes in chunks. Where one of them takes too long, fire
-// goes off.
+// A patient writer writes in chunks, each under the eyes of watch.
 type patient struct {
-	w    io.Writer
-	fire *time.Timer
+	w     io.Writer
+	watch *watchdog
+	wide  bool // w was widened
 }
 
 func (p *patient) Write(b []byte) (n int, err error) {
+	if len(b) >= chunk && !p.wide {
+		p.wide = true
+		widen(p.w)
+	}
 	for n < len(b) && err == nil {
 		var k int
-		p.fire.Reset(stall)
+		p.watch.begin()
 		k, err = p.w.Write(b[n:min(n+chunk, len(b))])
-		p.fire.Stop()
+		p.watch.end()
 		n += k
 		if err == nil && k == 0 {
 			err = io.ErrShortWrite

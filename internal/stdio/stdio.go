@@ -5,9 +5,14 @@
 // that are ready at the same time leave in one write, large texts go past the
 // encoders (package body), and when the input ends, what is in flight is still
 // answered.
+//
+// The SDK serves every method. Of tools/call it answers the first of each kind;
+// what follows needs only the tool and is answered here, with the same bytes,
+// by the goroutine that has read it where nothing else is to be read.
 package stdio
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -32,6 +37,7 @@ type Options struct {
 	MaxRequest  int64        // bytes of the longest message read, without the line end; a longer one is discarded and refused
 	MaxResponse int64        // bytes of the longest reply; a longer one becomes an error; 0: no limit
 	Bodies      *body.Store  // the texts that tokens in replies stand for; nil: there are none
+	Call        Caller       // runs a tool as the server's handlers do; nil: the SDK answers every call
 	Log         *slog.Logger // never nil
 }
 
@@ -63,16 +69,23 @@ func (t *Transport) Shutdown() {
 func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 	c := &conn{
 		Transport: t,
+		in:        &input{r: bufio.NewReaderSize(t.in, 64<<10), m: message{max: t.MaxRequest}},
 		incoming:  make(chan jsonrpc.Message),
 		closed:    make(chan struct{}),
 		calls:     map[jsonrpc.ID]*call{},
+		frames:    map[string]*frame{},
+		room:      make(chan struct{}, 1),
 		wake:      make(chan struct{}, 1),
 		settled:   make(chan struct{}, 1),
 	}
-	go func() {
-		defer close(c.incoming)
-		c.guard(c.receive)
-	}()
+	c.lasting = watch(patience, c.succeed)
+	c.stalled = watch(stall, func() {
+		c.Log.Warn("the client does not read its replies")
+		c.Close()
+	})
+	c.out = bufio.NewWriterSize(&patient{w: t.out, watch: c.stalled}, chunk)
+	c.reader = &reader{}
+	go c.guard(c.receive)
 	go c.guard(c.send)
 	return c, nil
 }
@@ -85,36 +98,59 @@ func (c *conn) guard(loop func() error) {
 	}
 }
 
-// A conn is the session. The receive loop turns input into messages, Read hands
-// them to the SDK, Write queues replies, the send loop writes them: so neither
-// a silent client nor one that does not read its replies blocks the SDK.
+// A conn is the session. A reader turns input into messages, which it answers
+// itself or hands to the SDK by way of Read. Replies are queued, and written by
+// the send loop or by who has the only one: so neither a silent client nor one
+// that does not read its replies blocks the SDK.
 type conn struct {
 	*Transport
+	in       *input               // the reader's
+	out      *bufio.Writer        // the writer's
 	incoming chan jsonrpc.Message // closed at the end of the input
 	closed   chan struct{}
 	once     sync.Once
+	running  sync.WaitGroup // calls that are run here
+	lasting  *watchdog      // over a call that the reader runs
+	stalled  *watchdog      // over what is being written
 
 	mu      sync.Mutex
+	ended   bool // the session has
 	framed  bool // replies get Content-Length headers
+	reader  *reader
 	calls   map[jsonrpc.ID]*call
+	frames  map[string]*frame // by kind of call
+	era     int               // counts what may change the frames
+	jobs    []*direct         // calls that no worker has begun
+	workers int
 	waiting int           // calls that the client waits for
-	queue   []*outgoing   // what the send loop has not taken yet
+	held    int64         // bytes of the requests in calls
+	queue   []*outgoing   // what nobody has begun to write
+	spare   []*outgoing   // room for the next queue
+	writing bool          // somebody writes
 	unsent  int           // messages queued or being written
-	wake    chan struct{} // holds one value where queue is not empty
+	wake    chan struct{} // holds one value where the send loop must look at queue
+	room    chan struct{} // holds one value where calls, held or unsent may have become less
 	settled chan struct{} // holds one value where waiting and unsent may have become 0
 }
 
 // A call is a request that has not been answered.
 type call struct {
 	method    string
-	cancelled bool // its reply is dropped
-	parked    bool // it is answered only when the session ends
+	size      int64
+	cancelled bool   // its reply is dropped
+	parked    bool   // it is answered only when the session ends
+	kind      string // of a tools/call, if it may be answered here
+	era       int    // in which it came
+
+	frame *frame // nil: the SDK answers it
+	ctx   context.Context
+	stop  context.CancelFunc
 }
 
 // An outgoing is a message to be written.
 type outgoing struct {
 	line []byte
-	sent chan struct{} // closed once it has left
+	sent chan struct{} // closed once it has left; nil: nobody waits for that
 }
 
 // SessionID is empty: a pair of streams has one session.
@@ -130,15 +166,14 @@ func (c *conn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return m, nil
 		}
 		c.drain()
-		return nil, io.EOF
 	case <-c.stop:
 		c.drain()
-		return nil, io.EOF
 	case <-c.closed:
-		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	c.running.Wait()
+	return nil, io.EOF
 }
 
 // drain waits until everything in flight is answered, within limits, and ends
@@ -169,27 +204,57 @@ func (c *conn) drain() {
 // Close ends the session at once.
 func (c *conn) Close() error {
 	c.once.Do(func() {
+		c.mu.Lock()
+		c.ended = true
+		left := c.queue
+		c.queue = nil
+		for _, cl := range c.calls {
+			if cl.stop != nil {
+				cl.stop()
+			}
+		}
+		c.mu.Unlock()
 		close(c.closed)
+		c.lasting.rest()
+		c.stalled.rest()
+		for _, o := range left {
+			c.Bodies.Drop(o.line)
+		}
 		// On some systems closing a stream waits for a read of it to return.
-		go c.in.Close()
+		go c.Transport.in.Close()
 	})
 	return nil
 }
 
 // admit notes a request in flight. It reports false where the id is in use.
-func (c *conn) admit(id jsonrpc.ID, method string) bool {
+func (c *conn) admit(id jsonrpc.ID, cl *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls[id] != nil {
 		return false
 	}
 	// The reply to a subscription comes when the client cancels it or leaves.
-	parked := method == "subscriptions/listen"
-	c.calls[id] = &call{method: method, parked: parked}
-	if !parked {
+	cl.parked = cl.method == "subscriptions/listen"
+	if c.calls[id] = cl; !cl.parked {
 		c.waiting++
 	}
+	c.held += cl.size
+	c.renew(cl.method)
+	cl.era = c.era
+	if f := c.frames[cl.kind]; f != nil && !c.ended {
+		cl.frame = f
+		cl.ctx, cl.stop = context.WithCancel(context.Background())
+		c.running.Add(1)
+	}
 	return true
+}
+
+// full reports whether a request of size bytes must wait until others are
+// answered.
+func (c *conn) full(size int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)+c.unsent >= backlog || c.held > 0 && c.held+size > maxHeld
 }
 
 // inFlight reports whether id belongs to a request that is not answered yet.
@@ -199,23 +264,32 @@ func (c *conn) inFlight(id jsonrpc.ID) bool {
 	return c.calls[id] != nil
 }
 
-// cancel notes that the client no longer wants a reply to id.
-func (c *conn) cancel(id jsonrpc.ID) {
+// cancel notes that the client no longer wants a reply to id. It reports
+// whether the SDK need not know.
+func (c *conn) cancel(id jsonrpc.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cl := c.calls[id]; cl != nil && !cl.cancelled {
+	cl := c.calls[id]
+	if cl == nil {
+		return false
+	}
+	if !cl.cancelled {
 		cl.cancelled = true
+		if cl.stop != nil {
+			cl.stop()
+		}
 		if !cl.parked {
 			c.waiting--
-			c.settle()
+			signal(c.settled)
 		}
 	}
+	return cl.stop != nil
 }
 
-// settle tells drain that waiting or unsent has changed.
-func (c *conn) settle() {
+// signal sees to it that c holds a value.
+func signal(c chan struct{}) {
 	select {
-	case c.settled <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -234,22 +308,52 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		return c.await(c.push(line))
 	}
-	line := c.encode(reply)
-
 	c.mu.Lock()
-	cl := c.calls[reply.ID]
-	delete(c.calls, reply.ID) // the client may use the id again as soon as it has the reply
-	if cl != nil && cl.cancelled {
-		c.mu.Unlock()
-		c.Bodies.Drop(line)
+	if cl := c.calls[reply.ID]; cl != nil && cl.kind != "" && cl.era == c.era && reply.Error == nil {
+		c.learn(cl.kind, reply.Result)
+	}
+	c.mu.Unlock()
+	o := &outgoing{line: c.encode(reply), sent: make(chan struct{})}
+	if c.answer(reply.ID, o) == dropped {
 		return nil
 	}
+	signal(c.wake)
+	return c.await(o)
+}
+
+// The fate of an answer.
+type fate uint8
+
+const (
+	dropped fate = iota // nobody waits for it
+	alone               // nobody waits for another
+	among               // others are to come
+)
+
+// answer queues o, the reply to the call id.
+func (c *conn) answer(id jsonrpc.ID, o *outgoing) fate {
+	c.mu.Lock()
+	cl := c.calls[id]
+	delete(c.calls, id) // the client may use the id again as soon as it has the reply
+	if cl != nil {
+		c.held -= cl.size
+		c.renew(cl.method)
+	}
+	signal(c.room)
+	if c.ended || cl != nil && cl.cancelled {
+		c.mu.Unlock()
+		c.Bodies.Drop(o.line)
+		return dropped
+	}
+	defer c.mu.Unlock()
 	if cl != nil && !cl.parked {
 		c.waiting--
 	}
-	o := c.enqueue(line)
-	c.mu.Unlock()
-	return c.await(o)
+	c.enqueue(o)
+	if c.waiting == 0 {
+		return alone
+	}
+	return among
 }
 
 // await returns once o has left. io.EOF tells the SDK that the session has
@@ -259,10 +363,6 @@ func (c *conn) await(o *outgoing) error {
 	case <-o.sent:
 		return nil
 	case <-c.closed:
-		left, _ := c.take()
-		for _, o := range left {
-			c.Bodies.Drop(o.line)
-		}
 		return io.EOF
 	}
 }
@@ -280,14 +380,20 @@ func (c *conn) encode(reply *jsonrpc.Response) []byte {
 		c.Bodies.Drop(reply.Result)
 		return mustEncode(unencodable(reply.ID))
 	}
+	return c.fit(reply.ID, line)
+}
+
+// fit returns line, the reply to id, or the error in its place where it is too
+// long.
+func (c *conn) fit(id jsonrpc.ID, line []byte) []byte {
 	if c.MaxResponse > 0 {
 		if n := c.Bodies.Len(line); n > c.MaxResponse {
 			c.Log.Warn("a reply is too long", "bytes", n, "limit", c.MaxResponse)
 			c.Bodies.Drop(line)
 			c.mu.Lock()
-			cl := c.calls[reply.ID]
+			cl := c.calls[id]
 			c.mu.Unlock()
-			return mustEncode(tooLong(reply.ID, cl, n, c.MaxResponse))
+			return mustEncode(tooLong(id, cl, n, c.MaxResponse))
 		}
 	}
 	return line
