@@ -14,9 +14,8 @@ import (
 // object, the discriminator as an enum, and no combinators, because model APIs
 // refuse oneOf, anyOf, allOf and if at the root. The exact schema of each op is
 // enforced by [Op.Decode]. The bytes are the same from run to run.
-func (s *Set) InputSchema(tool string) json.RawMessage { return s.schemas[tool] }
-
-func (s *Set) inputSchema(t Tool, ops []*Op) (json.RawMessage, error) {
+func (s *Set) InputSchema(tool string) json.RawMessage {
+	t, ops := s.tools[tool], s.Ops(tool)
 	merged := &jsonschema.Schema{Type: "object", Properties: jsonschema.NewProperties(), AdditionalProperties: jsonschema.FalseSchema}
 	if t.Discriminator != "" {
 		disc := &jsonschema.Schema{Type: "string"}
@@ -29,16 +28,14 @@ func (s *Set) inputSchema(t Tool, ops []*Op) (json.RawMessage, error) {
 		merged.Properties.Set(t.Discriminator, disc)
 		merged.Required = []string{t.Discriminator}
 	}
-	if err := mergeInto(merged, ops, (*Op).Published); err != nil {
-		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
-	}
+	mergeInto(merged, ops, (*Op).Published)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(merged); err != nil {
-		return nil, err
+		panic(err) // a schema is strings and numbers
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // Published returns the op's own schema as documentation shows it: with the
@@ -55,7 +52,7 @@ func (op *Op) Published() *jsonschema.Schema {
 // mergeInto adds to dst the properties of one object as several ops have
 // it: same-named objects and array items merge; what some ops do not take is
 // described with the names of those that do.
-func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.Schema) error {
+func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.Schema) {
 	type use struct {
 		op     *Op
 		schema *jsonschema.Schema
@@ -81,9 +78,6 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 		var texts []string
 		needed := len(uses[key]) == len(ops)
 		for _, u := range uses[key] {
-			if u.schema.Type != first.Type {
-				return fmt.Errorf("op %s: parameter %q is %s here and %s elsewhere in the tool", u.op.ID(), key, u.schema.Type, first.Type)
-			}
 			loosen(&first, u.schema)
 			if described[u.schema.Description] == nil {
 				texts = append(texts, u.schema.Description)
@@ -100,9 +94,7 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 				i := slices.IndexFunc(uses[key], func(u use) bool { return u.op == op })
 				return inner(uses[key][i].schema)
 			}
-			if err := mergeInto(&item, takers, at); err != nil {
-				return err
-			}
+			mergeInto(&item, takers, at)
 			setInner(&first, &item)
 		}
 		var parts []string
@@ -118,7 +110,6 @@ func mergeInto(dst *jsonschema.Schema, ops []*Op, object func(*Op) *jsonschema.S
 			dst.Required = append(dst.Required, key)
 		}
 	}
-	return nil
 }
 
 // loosen makes s accept what o does as well: the enums of both.

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,9 +28,8 @@ type Tool struct {
 
 // A Set is a validated collection of ops. It does not change once made.
 type Set struct {
-	tools   map[string]Tool
-	ops     map[string]*Op // by ID
-	schemas map[string]json.RawMessage
+	tools map[string]Tool
+	ops   map[string]*Op // by ID
 }
 
 var pending struct {
@@ -110,7 +108,7 @@ func validToolName(name string) bool {
 // NewSet checks tools and ops against each other and returns them as a Set.
 // Checking here, and not in init, keeps the order of imports irrelevant.
 func NewSet(tools []Tool, ops []*Op) (*Set, error) {
-	s := &Set{tools: map[string]Tool{}, ops: map[string]*Op{}, schemas: map[string]json.RawMessage{}}
+	s := &Set{tools: map[string]Tool{}, ops: map[string]*Op{}}
 	for _, t := range tools {
 		if _, dup := s.tools[t.Name]; dup {
 			return nil, fmt.Errorf("tool %s registered twice", t.Name)
@@ -154,11 +152,6 @@ func (s *Set) settle() (*Set, error) {
 			delete(s.tools, name)
 			continue
 		}
-		schema, err := s.inputSchema(t, ops)
-		if err != nil {
-			return nil, err
-		}
-		s.schemas[name] = schema
 		for _, op := range ops {
 			bound := *op
 			bound.word = t.Discriminator
@@ -167,7 +160,9 @@ func (s *Set) settle() (*Set, error) {
 				if other == op {
 					continue
 				}
-				bound.foreign.learn("", op.Params, other.Params, other.Name)
+				if err := bound.foreign.learn("", op.Params, other.Params, other); err != nil {
+					return nil, err
+				}
 				if other.Lean && !op.Lean {
 					bound.foreign.add(viewName, &jsonschema.Schema{Type: "string", Default: "full"}, other.Name)
 				}
@@ -187,10 +182,11 @@ func (s *Set) settle() (*Set, error) {
 	return s, nil
 }
 
-// learn notes the parameters of theirs, the schema of op name, that mine lacks.
-func (f foreign) learn(at string, mine, theirs *jsonschema.Schema, name string) {
+// learn notes the parameters of theirs, the schema of op, that mine lacks. Those
+// that both have must be of one type.
+func (f foreign) learn(at string, mine, theirs *jsonschema.Schema, op *Op) error {
 	if theirs.Properties == nil {
-		return
+		return nil
 	}
 	for p := theirs.Properties.Oldest(); p != nil; p = p.Next() {
 		shape := join(at, p.Key)
@@ -199,15 +195,21 @@ func (f foreign) learn(at string, mine, theirs *jsonschema.Schema, name string) 
 			own, _ = mine.Properties.Get(p.Key)
 		}
 		if own == nil {
-			f.add(shape, p.Value, name)
+			f.add(shape, p.Value, op.Name)
 			continue
+		}
+		if own.Type != p.Value.Type {
+			return fmt.Errorf("op %s: parameter %q is %s here and %s elsewhere in the tool", op.ID(), p.Key, p.Value.Type, own.Type)
 		}
 		a, b := own, p.Value
 		for a.Items != nil && b.Items != nil {
 			a, b = a.Items, b.Items
 		}
-		f.learn(shape, a, b, name)
+		if err := f.learn(shape, a, b, op); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // add notes that op name takes the parameter at shape.

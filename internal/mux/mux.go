@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -43,8 +45,7 @@ type tool struct {
 	registry.Tool
 	ops      map[string]*bound
 	opNames  []string
-	schema   json.RawMessage
-	declared *mcp.Tool
+	declared func() *mcp.Tool
 }
 
 type bound struct {
@@ -56,9 +57,8 @@ type bound struct {
 func New(set *registry.Set, env *registry.Env, chain registry.Middleware, o Options) (*Mux, error) {
 	m := &Mux{tools: map[string]*tool{}, env: env, log: env.Log, running: make(chan struct{}, maxRunning), Options: o}
 	for _, t := range set.Tools() {
-		schema := set.InputSchema(t.Name)
 		ops := set.Ops(t.Name)
-		mt := &tool{Tool: t, ops: map[string]*bound{}, schema: schema}
+		mt := &tool{Tool: t, ops: map[string]*bound{}}
 		for _, op := range ops {
 			h, err := op.Bind(env)
 			if err != nil {
@@ -67,28 +67,52 @@ func New(set *registry.Set, env *registry.Env, chain registry.Middleware, o Opti
 			mt.ops[op.Name] = &bound{op, chain(h)}
 			mt.opNames = append(mt.opNames, op.Name)
 		}
-		mt.declared = &mcp.Tool{Name: t.Name, Description: t.Summary, InputSchema: schema, Annotations: annotations(ops)}
+		mt.declared = sync.OnceValue(func() *mcp.Tool {
+			return &mcp.Tool{Name: t.Name, Description: t.Summary, InputSchema: set.InputSchema(t.Name), Annotations: annotations(ops)}
+		})
 		m.tools[t.Name] = mt
 		m.names = append(m.names, t.Name)
 	}
 	return m, nil
 }
 
-// Mount adds every tool of m to s.
+// Mount adds every tool of m to s. The tools are declared as soon as s has
+// answered its first request, or another one asks for them: a client need not
+// wait for what it does not know yet.
 func (m *Mux) Mount(s *mcp.Server) {
-	for _, name := range m.names {
-		s.AddTool(m.tools[name].declared, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			var progress func(done, total int64, message string)
-			if token := req.Params.GetProgressToken(); token != nil {
-				progress = func(done, total int64, message string) {
-					_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-						ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message})
-				}
+	declare := sync.OnceFunc(func() {
+		for _, name := range m.names {
+			s.AddTool(m.tools[name].declared(), m.handle)
+		}
+	})
+	s.AddReceivingMiddleware(m.unknownTool, m.listed, func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "initialize" || method == "server/discover" {
+				defer func() {
+					go func() {
+						if err := crew.Safely(func() error { declare(); return nil }); err != nil {
+							m.log.Error("the tools cannot be declared", "err", err)
+						}
+					}()
+				}()
+			} else {
+				declare()
 			}
-			return m.CallWithProgress(ctx, req.Params.Name, req.Params.Arguments, progress)
-		})
+			return next(ctx, method, req)
+		}
+	})
+}
+
+// handle runs a call that the SDK hands over.
+func (m *Mux) handle(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var progress func(done, total int64, message string)
+	if token := req.Params.GetProgressToken(); token != nil {
+		progress = func(done, total int64, message string) {
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message})
+		}
 	}
-	s.AddReceivingMiddleware(m.unknownTool, m.listed)
+	return m.CallWithProgress(ctx, req.Params.Name, req.Params.Arguments, progress)
 }
 
 // listed lets ops know that a client asks for the list of tools.
@@ -118,7 +142,7 @@ func (m *Mux) unknownTool(next mcp.MethodHandler) mcp.MethodHandler {
 func (m *Mux) Tools() []*mcp.Tool {
 	var list []*mcp.Tool
 	for _, name := range m.names {
-		list = append(list, m.tools[name].declared)
+		list = append(list, m.tools[name].declared())
 	}
 	return list
 }
