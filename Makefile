@@ -10,8 +10,11 @@ gofmt  := $(shell go env GOROOT)/bin/gofmt
 flags  := -trimpath -ldflags "-s -w"
 # 30 MB
 limit  := 30000000
+# A Python script that measures servers side by side and takes --rounds, --json
+# and --list; make bench does without where there is none.
+side_by_side ?= $(firstword $(wildcard ../*/bench/bench.py))
 
-.PHONY: build demo test test-real-cli interop check cover docs snapshots bench
+.PHONY: build demo test test-real-cli interop regressions baseline check cover docs snapshots bench
 
 build:
 	$(static) go build $(flags) -o $(binary) ./cmd/conduit-mcp
@@ -27,11 +30,22 @@ test:
 test-real-cli:
 	go test -tags realcli -run TestRealAgents -v -timeout 30m ./internal/agentcli
 
-# Archives of other programs, and theirs of ours; needs those that .ci/run installs.
+# Archives of other programs, and theirs of ours; searches and listings against
+# find, grep, du and ripgrep. Needs those that .ci/run installs.
 interop:
-	go vet -tags interop ./internal/pack ./internal/zipws
+	go vet -tags interop ./internal/pack ./internal/zipws ./ops/all
 	go test -tags interop -run 'Others|Theirs|Sparse' ./internal/pack
 	go test -tags interop -run 'OtherPrograms|Documents|OtherFormats' ./internal/zipws
+	go test -tags interop -run 'Against' ./ops/all
+
+# What calls allocate and answer, held against testdata/bench/baseline.json. The
+# race detector would be counted, so this is apart from the other tests.
+regressions:
+	go test -count=1 -run TestRegressions ./internal/bench
+
+# After a review of what has changed.
+baseline:
+	go test -count=1 -run TestRegressions ./internal/bench -update
 
 check: build
 	@bad=$$(find . -name '*.go' -not -path '*/testdata/*' -not -path './.git/*' -print0 | xargs -0 $(gofmt) -l); \
@@ -43,6 +57,7 @@ check: build
 	go tool staticcheck ./...
 	@size=$$(wc -c < $(binary)); echo "$(binary): $$((size)) bytes"; \
 	if [ $$size -ge $(limit) ]; then echo "larger than $(limit) bytes"; exit 1; fi
+	$(MAKE) regressions
 	$(MAKE) test
 
 cover:
@@ -57,5 +72,7 @@ docs:
 snapshots:
 	go test ./cmd -run 'TestSnapshots' -update
 
-bench:
-	go test -run '^$$' -bench . -benchmem ./...
+# BENCHMARKS.md and testdata/bench/growth.svg; bench_flags="-parts growth"
+# and the like make a part of it, see go run ./internal/bench -help.
+bench: build
+	go run ./internal/bench -side-by-side "$(side_by_side)" $(bench_flags) $(binary)
