@@ -16,7 +16,7 @@ type Expression struct {
 	linear *regexp.Regexp // means the same and takes linear time; nil where there is none
 	lines  bool           // linear has ^ or $
 	start  bool           // linear depends on what is in front of a position
-	need   *Literal       // part of every match; nil where none is known
+	need   []*Literal     // every match has one of them in it; nil where none are known
 	within bool           // a match depends on nothing but the line it is in; need is known
 
 	slow atomic.Bool // full has run out of time once, so linear is used
@@ -109,9 +109,10 @@ func (e *Expression) each(b []byte, start int, left *time.Duration, yield func(f
 	if e.need == nil {
 		return e.eachIn(b, start, left, yield)
 	}
+	var known needed
 	more := true
 	for more && start < len(b) {
-		at, _ := e.need.next(b, start)
+		at := known.next(e.need, b, start)
 		switch {
 		case at < 0:
 			return nil
@@ -132,6 +133,29 @@ func (e *Expression) each(b []byte, start int, left *time.Duration, yield func(f
 		start = end + 1
 	}
 	return nil
+}
+
+// needed are the places where each of some texts comes next, as far as is known.
+type needed struct {
+	at    [maxNeeds]int
+	begun bool
+}
+
+// next is where in b, from start on, the first of texts is; -1 for nowhere.
+func (n *needed) next(texts []*Literal, b []byte, start int) int {
+	first := len(b)
+	for i, t := range texts {
+		if !n.begun || n.at[i] < start {
+			if n.at[i], _ = t.next(b, start); n.at[i] < 0 {
+				n.at[i] = len(b)
+			}
+		}
+		first = min(first, n.at[i])
+	}
+	if n.begun = true; first == len(b) {
+		return -1
+	}
+	return first
 }
 
 // eachIn looks for matches with an engine.

@@ -18,6 +18,9 @@ type Literal struct {
 	// characters in front of it have as many bytes in every case.
 	anchors [][]byte
 	before  int // bytes in front of the anchor
+	// Most candidates are told by one more byte, which is looked at first.
+	probe  int // where it is; -1 for none
+	probed [256]bool
 }
 
 // NewLiteral returns a matcher for text, which must not be empty. Unless case
@@ -33,23 +36,39 @@ func NewLiteral(text string, caseSensitive bool) *Literal {
 		}
 		return l
 	}
-	l := &Literal{}
-	best, offset, fixed := -1, 0, true
+	l := &Literal{probe: -1}
+	best, second, offset, fixed := -1, -1, 0, true
 	for _, r := range text {
 		variants := cases(r)
 		l.runes = append(l.runes, variants)
 		if !fixed {
 			continue
 		}
-		if cost := commonness(variants); best < 0 || cost < best {
-			best, l.before = cost, offset
-			l.anchors = l.anchors[:0]
-			for _, v := range variants {
-				l.anchors = append(l.anchors, []byte(string(v)))
+		cost := commonness(variants)
+		if best < 0 || cost < best {
+			if best >= 0 {
+				second, l.probe = best, l.before
 			}
+			best, l.before = cost, offset
+		} else if second < 0 || cost < second {
+			second, l.probe = cost, offset
 		}
 		offset += utf8.RuneLen(r)
 		fixed = !slices.ContainsFunc(variants, func(v rune) bool { return utf8.RuneLen(v) != utf8.RuneLen(r) })
+	}
+	at := 0
+	for i, r := range []rune(text) {
+		if at == l.before || at == l.probe {
+			for _, v := range l.runes[i] {
+				v := []byte(string(v))
+				if at == l.before {
+					l.anchors = append(l.anchors, v)
+				} else {
+					l.probed[v[0]] = true
+				}
+			}
+		}
+		at += utf8.RuneLen(r)
 	}
 	return l
 }
@@ -128,8 +147,11 @@ func (l *Literal) next(b []byte, at int) (from, to int) {
 		if first == len(b) {
 			return -1, -1
 		}
-		if n := l.verify(b[first-l.before:]); n >= 0 {
-			return first - l.before, first - l.before + n
+		from := first - l.before
+		if at := from + l.probe; l.probe < 0 || at < len(b) && l.probed[b[at]] {
+			if n := l.verify(b[from:]); n >= 0 {
+				return from, from + n
+			}
 		}
 		pos = first + 1
 	}

@@ -30,7 +30,7 @@ func TestRequiredTextChangesNothing(t *testing.T) {
 	pieces := []string{"func (a *B) ServeHTTP(", "func ", "(a *B)", "(x)", " ServeHTTP(", "ServeHTTP", "\n", "\n", "\r\n", "TODO", "todo", "ToDo: ", "\t", "é", "\u2028", "K", "\u212a", "ab", "b", " "}
 	for _, pattern := range []string{
 		`func \(\w+ \*?\w+\) ServeHTTP\(`, `todo`, `/todo:?\s*$/i`, `^todo$`, `/^(todo|ab)+ab/i`, `\bServeHTTP\b`, `[^x]ServeHTTP`,
-		`ServeHTTP\(\s*TODO`, `.*todo.*`, `bab{1,2}`, `(?:ab)+b`, `/kab/i`, `[^\n]todo`, `todo.`, `/todo.ab/s`, `todo$`, `(ab|b)todo(x|\n)?`,
+		`ServeHTTP\(\s*TODO`, `.*todo.*`, `bab{1,2}`, `(?:ab)+b`, `/kab/i`, `[^\n]todo`, `todo.`, `/todo.ab/s`, `todo$`, `ServeHTTP|TODO`, `/todo|KAB|ab:/i`, `(?:TODO|x(ab|todo))\s`, `a(b|x)todo|ServeHTTP`, `(ab|b)todo(x|\n)?`,
 	} {
 		e := patient(t, pattern)
 		whole := patient(t, pattern)

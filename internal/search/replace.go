@@ -73,8 +73,8 @@ func (e *Expression) first(b []byte, start int) int {
 	if e.need == nil {
 		return start
 	}
-	from, _ := e.need.next(b, start)
-	return from
+	var n needed
+	return n.next(e.need, b, start)
 }
 
 // template returns what replacement stands for, given a match and the text it is

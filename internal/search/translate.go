@@ -14,7 +14,7 @@ type translation struct {
 	re      *regexp.Regexp
 	lines   bool
 	start   bool
-	need    *Literal
+	need    []*Literal
 	oneLine bool
 }
 
@@ -45,10 +45,10 @@ func translate(pattern string, options regexp2.RegexOptions) (t translation, ok 
 		return t, false
 	}
 	t = translation{re: re, lines: w.lines, start: w.start}
-	if need := required(tree, fold); len(need) > 1 {
-		t.need = NewLiteral(need, !fold)
-		t.oneLine = withinLine(tree)
+	for _, text := range required(tree, fold) {
+		t.need = append(t.need, NewLiteral(text, !fold))
 	}
+	t.oneLine = t.need != nil && withinLine(tree)
 	return t, true
 }
 
@@ -260,13 +260,17 @@ func canBeEmpty(re *syntax.Regexp) bool {
 	return true
 }
 
-// required returns the longest text that is part of every match, as far as is
-// easily seen; where case does not count, in some case.
-func required(re *syntax.Regexp, fold bool) string {
+// maxNeeds is how many texts are looked for before the engine is.
+const maxNeeds = 8
+
+// required returns texts of at least two bytes of which every match has one, as
+// far as is easily seen; where case does not count, in some case. Of several
+// such lists it is the one whose shortest text is longest.
+func required(re *syntax.Regexp, fold bool) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
-		if fold || re.Flags&syntax.FoldCase == 0 {
-			return string(re.Rune)
+		if text := string(re.Rune); len(text) > 1 && (fold || re.Flags&syntax.FoldCase == 0) {
+			return []string{text}
 		}
 	case syntax.OpCapture, syntax.OpPlus:
 		return required(re.Sub[0], fold)
@@ -274,16 +278,33 @@ func required(re *syntax.Regexp, fold bool) string {
 		if re.Min > 0 {
 			return required(re.Sub[0], fold)
 		}
-	case syntax.OpConcat:
-		best := ""
+	case syntax.OpAlternate:
+		var all []string
 		for _, sub := range re.Sub {
-			if s := required(sub, fold); len(s) > len(best) {
-				best = s
+			texts := required(sub, fold)
+			if all = append(all, texts...); texts == nil || len(all) > maxNeeds {
+				return nil
+			}
+		}
+		return all
+	case syntax.OpConcat:
+		var best []string
+		for _, sub := range re.Sub {
+			if texts := required(sub, fold); shortest(texts) > shortest(best) {
+				best = texts
 			}
 		}
 		return best
 	}
-	return ""
+	return nil
+}
+
+// shortest is the length of the shortest of texts, 0 of none.
+func shortest(texts []string) int {
+	if len(texts) == 0 {
+		return 0
+	}
+	return len(slices.MinFunc(texts, func(a, b string) int { return len(a) - len(b) }))
 }
 
 // withinLine reports whether every match lies within one line, whatever the
