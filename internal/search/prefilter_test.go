@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ func spans(t *testing.T, m Matcher, text []byte, start int) []string {
 func TestRequiredTextChangesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))
 	pieces := []string{"func (a *B) ServeHTTP(", "func ", "(a *B)", "(x)", " ServeHTTP(", "ServeHTTP", "\n", "\n", "\r\n", "TODO", "todo", "ToDo: ", "\t", "é", "\u2028", "K", "\u212a", "ab", "b", " "}
-	for _, pattern := range []string{
+	for k, pattern := range []string{ // of the first three no text is required
+		`TODO|b`, `(?:todo)?b`, `ServeHTTP*|\(`,
 		`func \(\w+ \*?\w+\) ServeHTTP\(`, `todo`, `/todo:?\s*$/i`, `^todo$`, `/^(todo|ab)+ab/i`, `\bServeHTTP\b`, `[^x]ServeHTTP`,
 		`ServeHTTP\(\s*TODO`, `.*todo.*`, `bab{1,2}`, `(?:ab)+b`, `/kab/i`, `[^\n]todo`, `todo.`, `/todo.ab/s`, `todo$`, `ServeHTTP|TODO`, `/todo|KAB|ab:/i`, `(?:TODO|x(ab|todo))\s`, `a(b|x)todo|ServeHTTP`, `(ab|b)todo(x|\n)?`,
 	} {
@@ -50,8 +52,8 @@ func TestRequiredTextChangesNothing(t *testing.T) {
 		if matches == 0 {
 			t.Errorf("%s: no text has a match", pattern)
 		}
-		if e.need == nil {
-			t.Errorf("%s: no text is required", pattern)
+		if e.need == nil != (k < 3) {
+			t.Errorf("%s: of %d texts one is required", pattern, len(e.need))
 		}
 	}
 }
@@ -91,6 +93,32 @@ func TestExactLiteral(t *testing.T) {
 			}
 			if from, to := l.next(b, start); from != want || from >= 0 && to != from+len(text) {
 				t.Fatalf("%q in %q from %d: %d to %d, want %d", text, b, start, from, to, want)
+			}
+		}
+	}
+}
+
+func TestLiteralInAnyCase(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 8))
+	letters := []rune("kK\u212asSſéÉßẞaAb.Ωω\u2126")
+	for range 300 {
+		pick := func(n int) string {
+			var b []rune
+			for range n {
+				b = append(b, letters[random.IntN(len(letters))])
+			}
+			return string(b)
+		}
+		text := pick(1 + random.IntN(4))
+		l, oracle := NewLiteral(text, false), regexp.MustCompile("(?i)"+regexp.QuoteMeta(text))
+		for range 20 {
+			b := []byte(pick(random.IntN(60)))
+			var want []string
+			for _, m := range oracle.FindAllIndex(b, 50) {
+				want = append(want, fmt.Sprint(m[0], "-", m[1]))
+			}
+			if got := spans(t, l, b, 0); !slices.Equal(got, want) {
+				t.Fatalf("%q in %q: %v, want %v", text, b, got, want)
 			}
 		}
 	}
