@@ -151,13 +151,31 @@ func (s *Store) Len(line []byte) int64 {
 // part of one, that will not be sent.
 func (s *Store) Drop(line []byte) {
 	for _, p, rest := s.cut(line); p.layers != 0; _, p, rest = s.cut(rest) {
-		s.mu.Lock()
-		t := s.texts[p.number]
-		delete(s.texts, p.number)
-		s.mu.Unlock()
-		if t != nil {
-			t.Close()
+		s.drop(p.number)
+	}
+}
+
+// Prune closes the texts whose tokens are in tokens and not in line, which is
+// the message, or the part of it, that they were meant for.
+func (s *Store) Prune(tokens, line []byte) {
+	stand := map[uint64]bool{}
+	for _, p, rest := s.cut(line); p.layers != 0; _, p, rest = s.cut(rest) {
+		stand[p.number] = true
+	}
+	for _, p, rest := s.cut(tokens); p.layers != 0; _, p, rest = s.cut(rest) {
+		if !stand[p.number] {
+			s.drop(p.number)
 		}
+	}
+}
+
+func (s *Store) drop(number uint64) {
+	s.mu.Lock()
+	t := s.texts[number]
+	delete(s.texts, number)
+	s.mu.Unlock()
+	if t != nil {
+		t.Close()
 	}
 }
 

@@ -194,6 +194,31 @@ func TestDropClosesOnce(t *testing.T) {
 	}
 }
 
+func TestPruneClosesWhatDoesNotStand(t *testing.T) {
+	s := body.NewStore()
+	var texts [4]fake
+	var tokens, line []byte
+	for i := range texts {
+		token := s.Put(&texts[i])
+		if i < 3 { // the last is another message's
+			tokens = append(tokens, token.Plain()...)
+		}
+		if i == 1 {
+			line = []byte("a " + token.Nested() + " b")
+		}
+	}
+	s.Prune(tokens, line)
+	for i, want := range []int{1, 0, 1, 0} {
+		if texts[i].closed != want {
+			t.Errorf("text %d was closed %d times, want %d", i, texts[i].closed, want)
+		}
+	}
+	s.Prune(tokens, nil)
+	if texts[0].closed != 1 || texts[1].closed != 1 || texts[3].closed != 0 {
+		t.Errorf("closed %d, %d and %d times", texts[0].closed, texts[1].closed, texts[3].closed)
+	}
+}
+
 func TestAForeignTokenIsText(t *testing.T) {
 	s, other := body.NewStore(), body.NewStore()
 	line := other.Put(&fake{}).Nested()

@@ -140,6 +140,9 @@ func (r *response) encode() (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.lean && len(r.tokens) > 0 { // the view may leave texts out
+		r.m.Bodies.Prune(r.tokens, text.bytes())
+	}
 	if r.answer.Failed { // every item was too large: no success to put a notice before
 		front, notices = nil, nil
 	}

@@ -1,10 +1,13 @@
 package textfile
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"io"
 	"sync"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 )
 
 // A Base64 is a range of a file's bytes that is written late, in base64. It
@@ -14,12 +17,15 @@ type Base64 struct {
 	from, to int64
 	name     string
 	readerCloser
+
+	digest bool
+	sha256 []byte
 }
 
 // NewBase64 returns the bytes of r from one offset to another; name is how
 // errors call it.
 func NewBase64(r io.ReaderAt, from, to int64, name string) *Base64 {
-	return &Base64{r, from, to, name, readerCloser{r}}
+	return &Base64{r: r, from: from, to: to, name: name, readerCloser: readerCloser{r}}
 }
 
 // Size is the length of the base64 text.
@@ -31,19 +37,64 @@ func (b *Base64) EscapedSize(int) int64 { return b.Size() }
 // Verbatim says that nothing in base64 is escaped.
 func (b *Base64) Verbatim() {}
 
+// Digest says whether WriteTo computes the SHA-256 of the bytes as well, on
+// another processor. It does not where Digest was never called.
+func (b *Base64) Digest(on bool) { b.digest = on }
+
+// SHA256 is the digest of the bytes that WriteTo wrote last, or nil where it
+// did not write them all or computed none.
+func (b *Base64) SHA256() []byte { return b.sha256 }
+
+// lag is how many pieces the digest may have waiting: with fewer, it and the
+// writing stop for each other, since neither keeps its pace.
+const lag = 6
+
 // WriteTo writes the base64 text. Where the file has become shorter it writes
 // less and fails with ERR_FS_READ_FAILED.
-func (b *Base64) WriteTo(w io.Writer) (int64, error) {
-	buf, out := buffers.Get().(*[bufferSize]byte), buffers.Get().(*[bufferSize]byte)
-	defer buffers.Put(buf)
-	defer buffers.Put(out)
+func (b *Base64) WriteTo(w io.Writer) (written int64, err error) {
 	const step = bufferSize / 4 * 3 // so that only the last piece is padded
-	written := int64(0)
-	for at := b.from; at < b.to; {
-		raw := buf[:min(step, b.to-at)]
+	b.sha256 = nil
+	ring := make([]*[bufferSize]byte, 1)
+	if b.digest { // beside those that wait one is hashed, and one read
+		ring = make([]*[bufferSize]byte, min(lag+2, (b.to-b.from+step-1)/step))
+	}
+	for i := range ring {
+		ring[i] = buffers.Get().(*[bufferSize]byte)
+		defer buffers.Put(ring[i])
+	}
+	out := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(out)
+	hand := func([]byte) {}
+	if b.digest {
+		var behind crew.Group
+		sum, pieces := sha256.New(), make(chan []byte, lag)
+		behind.Go(func() error {
+			defer func() {
+				for range pieces { // so that a panic does not hold up the writing
+				}
+			}()
+			for raw := range pieces {
+				sum.Write(raw)
+			}
+			return nil
+		})
+		hand = func(raw []byte) { pieces <- raw }
+		defer func() {
+			close(pieces)
+			if failed := behind.Wait(); err == nil {
+				err = failed
+			}
+			if err == nil && written == b.Size() { // it is not after a panic
+				b.sha256 = sum.Sum(nil)
+			}
+		}()
+	}
+	for i, at := 0, b.from; at < b.to; i++ {
+		raw := ring[i%len(ring)][:min(step, b.to-at)]
 		if err := readFull(b.r, raw, at, b.name); err != nil {
 			return written, err
 		}
+		hand(raw)
 		n, err := w.Write(out[:encodeBase64(out[:], raw)])
 		written += int64(n)
 		if err != nil {

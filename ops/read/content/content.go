@@ -112,7 +112,7 @@ type result struct {
 	Truncated       bool              `json:"truncated,omitempty"`
 	NextOffset      int64             `json:"next_offset,omitempty"`
 	TotalBytes      int64             `json:"total_bytes,omitempty"`
-	ETag            string            `json:"etag,omitempty"`
+	ETag            *registry.Text    `json:"etag,omitempty"` // after the content, with which it may be written
 
 	block *registry.Block
 }

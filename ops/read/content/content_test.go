@@ -1,8 +1,10 @@
 package content
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/body"
+	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -86,6 +90,20 @@ func (d *desk) one(t testing.TB, args string) result {
 	return list[0]
 }
 
+// etagOf is the etag of r, "" without one, once its content is written.
+func etagOf(t testing.TB, r result) string {
+	t.Helper()
+	if r.Content != nil {
+		if _, err := r.Content.WriteTo(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.ETag == nil {
+		return ""
+	}
+	return r.ETag.String()
+}
+
 func TestLargeTextStreams(t *testing.T) {
 	content := strings.Repeat("a line of text\n", 40_000)
 	d := newDesk(t, map[string]string{"a.txt": content, "broken.txt": content + "\xff"}, nil)
@@ -93,7 +111,7 @@ func TestLargeTextStreams(t *testing.T) {
 	if r.body() == nil {
 		t.Fatal("the content is held in memory")
 	}
-	if *r.Size != int64(len(content)) || r.Content.String() != content || r.ETag == "" || r.Lossy || r.Status != "success" {
+	if *r.Size != int64(len(content)) || r.Content.String() != content || r.ETag == nil || r.Lossy || r.Status != "success" {
 		t.Errorf("size %d, etag %q, lossy %t, %s", *r.Size, r.ETag, r.Lossy, r.Status)
 	}
 	if err := r.body().Close(); err != nil {
@@ -105,8 +123,8 @@ func TestLargeTextStreams(t *testing.T) {
 	}
 	r.body().Close()
 	r = d.one(t, `{"sources": ["a.txt"], "offset": 1}`)
-	if r.body() == nil || r.Content.String() != content[1:] || r.ETag != "" {
-		t.Errorf("from the second byte: %d bytes, etag %q, want none", *r.Size, r.ETag)
+	if r.body() == nil || r.Content.String() != content[1:] || r.ETag != nil {
+		t.Errorf("from the second byte: %d bytes, etag %q, want none", *r.Size, etagOf(t, r))
 	}
 	r.body().Close()
 	r = d.one(t, `{"sources": ["a.txt"], "start_line": -1}`)
@@ -127,8 +145,8 @@ func TestLargeBinaryStreams(t *testing.T) {
 		if got := r.Content.String(); got != base64.StdEncoding.EncodeToString([]byte(want)) || *r.Size != int64(len(got)) || r.Format != "base64" {
 			t.Errorf("%s: %d characters as %s, size %d", args, len(got), r.Format, *r.Size)
 		}
-		if whole := want == content; whole != (r.ETag != "") {
-			t.Errorf("%s: etag %q", args, r.ETag)
+		if whole := want == content; whole != (r.ETag != nil) {
+			t.Errorf("%s: etag %q", args, etagOf(t, r))
 		}
 		if b := r.body(); b != nil {
 			b.Close()
@@ -140,7 +158,7 @@ func TestLargeBinaryStreams(t *testing.T) {
 func TestETagIsThatOfTheFile(t *testing.T) {
 	content := strings.Repeat("0123456789\n", 50_000)
 	d := newDesk(t, map[string]string{"a.txt": content}, nil)
-	want := d.one(t, `{"sources": ["a.txt"]}`).ETag
+	want := etagOf(t, d.one(t, `{"sources": ["a.txt"]}`))
 	if len(want) != 22 {
 		t.Fatalf("etag %q, want 22 characters", want)
 	}
@@ -153,9 +171,121 @@ func TestETagIsThatOfTheFile(t *testing.T) {
 		`{"sources": ["a.txt"], "length": 0, "format": "base64", "etag": true}`,
 		`{"sources": ["a.txt"], "max_chars": 5, "etag": true}`,
 	} {
-		if got := d.one(t, args).ETag; got != want {
+		if got := etagOf(t, d.one(t, args)); got != want {
 			t.Errorf("%s: etag %q, want %q", args, got, want)
 		}
+	}
+}
+
+// The etag of large content is that of the bytes that were written with it.
+func TestETagComesWithTheContent(t *testing.T) {
+	before, after := strings.Repeat("\x00before", 100_000), strings.Repeat("\x00after!", 100_000)
+	d := newDesk(t, map[string]string{"a.bin": before}, nil)
+	name := filepath.Join(d.dir, "a.bin")
+	r := d.one(t, `{"sources": ["a.bin"]}`)
+	defer r.body().Close()
+	if got := r.ETag.String(); got != "" {
+		t.Errorf("etag %q of content that nobody has read", got)
+	}
+	for _, content := range []string{before, after} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256([]byte(content))
+		if got, want := etagOf(t, r), etag.Of(sum[:]); got != want {
+			t.Errorf("etag %q, want %q", got, want)
+		}
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte(after))
+	if want := `"etag":"` + etag.Of(sum[:]) + `"}`; !strings.HasSuffix(string(text), want) {
+		t.Errorf("the result ends in %s, want %s", text[len(text)-100:], want)
+	}
+	if b := r.ETag.Body(); b.Size() != int64(len(r.ETag.String())) || b.EscapedSize(2) != b.Size() {
+		t.Errorf("sizes %d and %d of %q", b.Size(), b.EscapedSize(2), r.ETag)
+	}
+
+	if err := os.Truncate(name, 300_000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Content.WriteTo(io.Discard); err == nil {
+		t.Error("a file that shrank was written whole")
+	}
+	if got, err := r.ETag.MarshalText(); err != nil || len(got) > 0 {
+		t.Errorf("of content that failed: etag %q, %v", got, err)
+	}
+}
+
+// In a message, as it is written: a content that fails is the error of its own
+// item, which then has no etag, and of no other.
+func TestETagInAMessage(t *testing.T) {
+	content := strings.Repeat("\x00", 900_000)
+	d := newDesk(t, map[string]string{"a.bin": content, "b.bin": content}, nil)
+	list, err := d.call(t.Context(), `{"sources": ["a.bin", "b.bin"]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(d.dir, "a.bin"), 300_000); err != nil {
+		t.Fatal(err)
+	}
+	store := body.NewStore()
+	registry.Texts(list, func(text *registry.Text) { text.Stand(store.Put(text.Body()).Plain()) })
+	line, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := store.Expand(&b, line); !errors.As(err, new(*body.Failure)) {
+		t.Errorf("err = %v, want that of a.bin", err)
+	}
+	var got []struct {
+		Source, Content, Status string
+		Code                    fault.Code `json:"error_code"`
+		ETag                    *string
+	}
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil || len(got) != 2 || got[0].ETag == nil || got[1].ETag == nil {
+		t.Fatalf("%v: %.300q", err, b.String())
+	}
+	if r := got[0]; r.Source != "a.bin" || r.Code != fault.FSReadFailed || *r.ETag != "" {
+		t.Errorf("%s: %s %s, etag %q", r.Source, r.Status, r.Code, *r.ETag)
+	}
+	sum := sha256.Sum256([]byte(content))
+	if r := got[1]; r.Source != "b.bin" || r.Status != "success" || *r.ETag != etag.Of(sum[:]) || r.Content != base64.StdEncoding.EncodeToString([]byte(content)) {
+		t.Errorf("%s: %s %s, etag %q", r.Source, r.Status, r.Code, *r.ETag)
+	}
+}
+
+// An etag stands for a file, which a large member of an archive is not.
+func TestLargeMemberHasNoETag(t *testing.T) {
+	content := strings.Repeat("\x00\xff", 200_000)
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	w, err := z.Create("a.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(w, content)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := newDesk(t, map[string]string{"a.zip": b.String()}, nil)
+	r := d.one(t, `{"sources": ["a.zip!/a.bin"]}`)
+	if r.Content.String() != base64.StdEncoding.EncodeToString([]byte(content)) || r.ETag != nil {
+		t.Errorf("%s, size %d, etag %q", r.Status, *r.Size, etagOf(t, r))
+	}
+}
+
+// Whoever does not show the etag closes it, which spares its computation.
+func TestETagThatIsNotShown(t *testing.T) {
+	d := newDesk(t, map[string]string{"a.bin": strings.Repeat("\x00", 300_000)}, nil)
+	r := d.one(t, `{"sources": ["a.bin"]}`)
+	defer r.body().Close()
+	r.ETag.Body().Close()
+	if got := etagOf(t, r); got != "" {
+		t.Errorf("etag %q", got)
 	}
 }
 

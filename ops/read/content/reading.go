@@ -255,7 +255,7 @@ func (c reading) text(ctx context.Context, in *input, r result) (result, error) 
 		r.Lossy = b.Lossy()
 		r.stream(b)
 		if sum := b.SHA256(); sum != nil && in.file {
-			r.ETag = etag.Of(sum)
+			r.ETag = registry.TextOf(etag.Of(sum))
 		}
 	}
 	return c.tag(ctx, in, r, part.Len() == in.size)
@@ -290,21 +290,50 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 		}
 		r.hold(base64.StdEncoding.EncodeToString(b))
 	} else {
-		r.stream(textfile.NewBase64(in.ReaderAt, from, from+n, in.name))
+		b := textfile.NewBase64(in.ReaderAt, from, from+n, in.name)
+		r.stream(b)
+		if in.file && n == in.size {
+			b.Digest(true)
+			r.ETag = registry.TextFrom(lateETag{b})
+		}
 	}
 	return c.tag(ctx, in, r, n == in.size)
 }
 
+// A lateETag is the etag of a file whose whole content is written before it. Of
+// a content that failed under way there is none.
+type lateETag struct{ content *textfile.Base64 }
+
+const etagSize = 22
+
+func (lateETag) Size() int64           { return etagSize }
+func (lateETag) EscapedSize(int) int64 { return etagSize }
+
+func (t lateETag) WriteTo(w io.Writer) (int64, error) {
+	sum := t.content.SHA256()
+	if sum == nil {
+		return 0, nil
+	}
+	n, err := io.WriteString(w, etag.Of(sum))
+	return int64(n), err
+}
+
+// Close spares the digest where the etag is not shown.
+func (t lateETag) Close() error {
+	t.content.Digest(false)
+	return nil
+}
+
 // tag adds the etag where the whole file is read, or the call asks for it.
 func (c reading) tag(ctx context.Context, in *input, r result, whole bool) (result, error) {
-	if !in.file || r.ETag != "" || !whole && !c.ETag {
+	if !in.file || r.ETag != nil || !whole && !c.ETag {
 		return r, nil
 	}
 	h := sha256.New()
 	if _, err := digest.Feed(ctx, in.all(), h); err != nil {
 		return result{}, in.failed(err)
 	}
-	r.ETag = etag.Of(h.Sum(nil))
+	r.ETag = registry.TextOf(etag.Of(h.Sum(nil)))
 	return r, nil
 }
 
@@ -326,7 +355,7 @@ func (c reading) checksum(ctx context.Context, in *input, f *os.File, name strin
 		return result{}, err
 	}
 	r.MIMEType = mediatype.Detect(head[:n], name)
-	r.ETag = etag.Of(hashes[len(hashes)-1].Sum(nil))
+	r.ETag = registry.TextOf(etag.Of(hashes[len(hashes)-1].Sum(nil)))
 	return r, nil
 }
 
