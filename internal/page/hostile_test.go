@@ -94,6 +94,7 @@ func hostile() map[string]string {
 		"JSON-LD":                    "<script type='application/ld+json'>" + repeat("[", 5_000_000) + "</script>" + repeat(sentence, 9),
 		"ids":                        repeat(sentence, 20) + numbered(100_000, func(i string) string { return "<p id=share-" + i + " class='share comment'>text, text" }),
 		"headings":                   "<title>a title of several words</title>" + repeat("<h1>other words of a heading</h1>", 100_000) + repeat(sentence, 20),
+		"links without addresses":    repeat(sentence, 20) + "<p>" + repeat("<a>word</a> ", 100_000),
 		"list of one-letter links":   "<ul>" + repeat("<li><a href=/>a</a>", 100_000) + "</ul>" + repeat(sentence, 20),
 	}
 }

@@ -42,6 +42,23 @@ func TestNoContent(t *testing.T) {
 	}
 }
 
+func TestBlankLines(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                "",
+		"a":                               "a",
+		"a\nb\n\nc":                       "a\nb\n\nc",
+		"a\n\n\nb\n\n\n\n\nc":             "a\n\nb\n\nc",
+		"a\n \n   \n  b":                  "a\n \n  b",
+		"a  \n\nb  \n  \nc  \n \nd \n\ne": "a\n\nb\n\nc\n\nd \n\ne",
+		"a\n\n  ":                         "a\n\n  ",
+		"a\n\n\t\n\nb":                    "a\n\n\t\n\nb",
+	} {
+		if got := string(blankLines([]byte(in))); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
 // convert returns the Markdown of a fragment, taken for the main content.
 func convert(t *testing.T, fragment, base string) string {
 	t.Helper()
@@ -74,6 +91,15 @@ func TestShapes(t *testing.T) {
 		{"emphasis in a word", "un<em>be</em>lievable", "un*be*lievable"},
 		{"spaces in emphasis", "a<b> bold </b>b", "a **bold** b"},
 		{"no emphasis round blocks", "<b><p>one</p><p>two</p></b>", "one\n\ntwo"},
+		{"starts of lines", "<p>1. a</p><p>2) b</p><p>- c</p><p>+ d</p><p># e</p><p>* f</p>", "1\\. a\n\n2\\) b\n\n\\- c\n\n\\+ d\n\n\\# e\n\n\\* f"},
+		{"no starts of lines", "<p>a. b) c- d+ e= f# 1.2 3. 4) x=y</p><p>é. 5é. ٣. x</p>", "a. b) c- d+ e= f# 1.2 3. 4) x=y\n\né. 5é. ٣. x"},
+		{"numbers in parts", "<p>1<b>. x</b></p><p>1<span>. x</span></p>", "1**. x**\n\n1\\. x"},
+		{"lines that would underline or divide", "<p>a<br>---<br>===</p><p>- - -</p><p>~~~</p>", "a\\\n\\---\\\n\\===\n\n\\- - -\n\n\\~~~"},
+		{"hash at the end of a heading", "<h2>C#</h2>", "## C\\#"},
+		{"signs that mean nothing", "a | b \"f\" 'g' $h$ (i) ] j", "a | b \"f\" 'g' $h$ (i) ] j"},
+		{"signs in a line", "a ![b](c) `c` ~~d~~ \\e", "a !\\[b](c) \\`c\\` \\~\\~d\\~~ \\\\e"},
+		{"exclamation before a link", "<p>a!<a href=/x>b</a></p>", "a\\![b](/x)"},
+		{"signs in cells and items", "<table><tr><th>a|b<th>c<tr><td>1. x|y<td>-</table><ul><li>- a<li>1. b</ul>", "| a\\|b | c |\n|---|---|\n| 1\\. x\\|y | \\- |\n\n- \\- a\n- 1\\. b"},
 		{"stars", "2 * 3 * 4 and *this*", "2 * 3 * 4 and \\*this*"},
 		{"underscores", "a_b_c and _d_", "a_b_c and \\_d_"},
 		{"angles", "a &lt; b &gt; c, &lt;b&gt;, &amp;amp; R&amp;D", "a < b > c, \\<b>, \\&amp; R&D"},

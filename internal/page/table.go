@@ -173,7 +173,11 @@ func each(t *html.Node, row, caption func(*html.Node)) {
 }
 
 func span(cell *html.Node, key string) int {
-	n, err := strconv.Atoi(strings.TrimSpace(attr(cell, key)))
+	value := strings.TrimSpace(attr(cell, key))
+	if value == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(value)
 	if err != nil {
 		return 1
 	}
