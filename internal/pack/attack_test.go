@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,7 +289,7 @@ func TestTwins(t *testing.T) {
 	defer root.Close()
 	s.write("name", []byte("1"))
 	x := extractor{budget: budget{most: plenty, free: plenty, archive: 1}}
-	err = x.write(root, "name", &item{mode: 0o644}, strings.NewReader("2"))
+	err = x.write(root, "name", &item{mode: 0o644}, []byte("2"), nil)
 	wantCode(t, x.failed(err), fault.Unarchive, "differ only in case")
 	if s.read("name") != "1" {
 		t.Error("the twin was overwritten")
@@ -371,6 +372,44 @@ func TestSizesThatLie(t *testing.T) {
 		_, err := s.extract("a.zip", "to", ExtractOptions{})
 		wantCode(t, err, fault.Unarchive, "damaged")
 		s.untouched("a.zip")
+	}
+}
+
+// What is unpacked in memory, and what is larger than that, stored or deflated.
+func TestZipMembersOfManySizes(t *testing.T) {
+	noise := rand.New(rand.NewPCG(1, 2))
+	for _, size := range []int{0, 1, blockSize, blockSize + 1, smallSize, smallSize + 1} {
+		content := bytes.Repeat([]byte("a line that repeats itself\n"), size/27+1)[:size]
+		for range size / 50 {
+			content[noise.IntN(size)] = byte(noise.Uint32())
+		}
+		for _, method := range []uint16{zip.Store, zip.Deflate} {
+			var b bytes.Buffer
+			w := zip.NewWriter(&b)
+			f, err := w.CreateHeader(&zip.FileHeader{Name: "f", Method: method})
+			must(t, err)
+			_, err = f.Write(content)
+			must(t, err)
+			must(t, w.Close())
+			archive := b.Bytes()
+			s := newScratch(t)
+			s.write("a.zip", archive)
+			_, err = s.extract("a.zip", "to", ExtractOptions{})
+			must(t, err)
+			if s.read("to/f") != string(content) {
+				t.Errorf("%d bytes, method %d: it differs", size, method)
+			}
+			if size == 0 {
+				continue
+			}
+			// In the middle of the content, with 31 bytes before it and 16 behind.
+			archive[(31+bytes.Index(archive, []byte(fileRecord))-16)/2] ^= 1
+			s = newScratch(t)
+			s.write("a.zip", archive)
+			_, err = s.extract("a.zip", "to", ExtractOptions{})
+			wantCode(t, err, fault.Unarchive, "damaged")
+			s.untouched("a.zip")
+		}
 	}
 }
 

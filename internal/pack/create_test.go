@@ -386,7 +386,7 @@ func TestDeflateRefersToTheBlockBefore(t *testing.T) {
 		t.Errorf("a repeated block takes %d bytes", grown)
 	}
 	out.Write(endOfStream)
-	have, err := io.ReadAll(inflate(&out))
+	have, err := io.ReadAll(inflated(&out))
 	if err != nil || !bytes.Equal(have, slices.Concat(before, before)) {
 		t.Errorf("%d bytes, %v", len(have), err)
 	}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -368,7 +367,7 @@ func (x *extractor) hardLink(name string, m *member, i *item) error {
 		return err
 	}
 	defer f.Close()
-	return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, f) })
+	return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, nil, f) })
 }
 
 // parent makes the directories that the item called name is in.
@@ -394,7 +393,7 @@ func (x *extractor) file(ctx context.Context, name string, m *member, i *item) e
 	}
 	defer c.Close()
 	if m.size > blockSize {
-		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, stopping{ctx, c}) })
+		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, nil, stopping{ctx, c}) })
 	}
 	s := getSlab()
 	s.raw.Grow(int(max(m.size, 0)) + 1024)
@@ -403,12 +402,12 @@ func (x *extractor) file(ctx context.Context, name string, m *member, i *item) e
 	}
 	if s.raw.Len() > blockSize { // it is larger than it said
 		return x.stage.in(name, func(dir *os.Root, base string) error {
-			return x.write(dir, base, i, io.MultiReader(&s.raw, stopping{ctx, c}))
+			return x.write(dir, base, i, s.raw.Bytes(), stopping{ctx, c})
 		})
 	}
 	return x.line.put(func() error {
 		defer s.put()
-		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, &s.raw) })
+		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, s.raw.Bytes(), nil) })
 	}, nil)
 }
 
@@ -427,35 +426,46 @@ func (s stopping) Read(b []byte) (int, error) {
 
 var copyBuffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
 
-// write writes a file of the stage, and counts it.
-func (x *extractor) write(dir *os.Root, base string, i *item, from io.Reader) error {
-	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, i.mode.Perm())
+// write writes a file of the stage, and counts it. It has data and then, unless
+// that is nil, what rest has.
+func (x *extractor) write(dir *os.Root, base string, i *item, data []byte, rest io.Reader) error {
+	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL|place.Nonblock, i.mode.Perm())
 	if err != nil {
 		return twin(base, err)
 	}
 	defer f.Close()
-	if b, ok := from.(interface{ Bytes() []byte }); ok {
-		if err := x.budget.add(int64(len(b.Bytes()))); err != nil {
-			return err
-		}
-		if _, err := f.Write(b.Bytes()); err != nil {
-			return err
-		}
-	} else if err := x.copy(f, from); err != nil {
+	if err := x.put(f, data); err != nil {
 		return err
+	}
+	if rest != nil {
+		if err := x.copy(f, rest); err != nil {
+			return err
+		}
+	}
+	if !i.modified.IsZero() {
+		if err := atomicfile.SetModified(f, dir, base, i.modified); err != nil {
+			return err
+		}
 	}
 	if err := f.Close(); err != nil {
 		return err
-	}
-	if !i.modified.IsZero() {
-		if err := dir.Chtimes(base, time.Time{}, i.modified); err != nil {
-			return err
-		}
 	}
 	if done := x.done.Add(1); x.o.Progress != nil {
 		x.o.Progress(done, x.total)
 	}
 	return nil
+}
+
+// put writes b to f, if that is not too much.
+func (x *extractor) put(f *os.File, b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := x.budget.add(int64(len(b))); err != nil {
+		return err
+	}
+	_, err := f.Write(b)
+	return err
 }
 
 func (x *extractor) copy(f *os.File, from io.Reader) error {
@@ -469,13 +479,8 @@ func (x *extractor) copy(f *os.File, from io.Reader) error {
 			read, err = from.Read(buf[n:])
 			n += read
 		}
-		if n > 0 {
-			if err := x.budget.add(int64(n)); err != nil {
-				return err
-			}
-			if _, err := f.Write(buf[:n]); err != nil {
-				return err
-			}
+		if perr := x.put(f, buf[:n]); perr != nil {
+			return perr
 		}
 		if err == io.EOF {
 			return nil
@@ -543,11 +548,9 @@ func (x *extractor) readZip(ctx context.Context) error {
 		return nil
 	}
 	x.total = int64(len(files))
-	for name, i := range x.items {
-		if i.isDir() {
-			if err := x.mkdir(name); err != nil {
-				return err
-			}
+	for _, name := range x.those((*item).isDir) { // those of one directory in a row
+		if err := x.mkdir(name); err != nil {
+			return err
 		}
 	}
 	for len(files) > 0 {
@@ -585,17 +588,17 @@ func (x *extractor) zipFile(ctx context.Context, dir *os.Root, name string, m *z
 		return err
 	}
 	i, base := x.items[name], path.Base(name)
-	if ok, err := m.small(x.archive, s); err != nil {
+	if data, ok, err := m.small(x.archive, s); err != nil {
 		return err
 	} else if ok {
-		return x.write(dir, base, i, &s.out)
+		return x.write(dir, base, i, data, nil)
 	}
 	c, err := m.open()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return x.write(dir, base, i, stopping{ctx, c})
+	return x.write(dir, base, i, nil, stopping{ctx, c})
 }
 
 // Message says what r came to, for a reader.

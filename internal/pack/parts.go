@@ -32,7 +32,7 @@ func Inflate(r io.Reader, method uint16) (c io.ReadCloser, ok bool) {
 	case 0:
 		return io.NopCloser(r), true
 	case 8:
-		return inflate(r), true
+		return inflated(r), true
 	}
 	f, ok := map[uint16]Format{12: TarBz2, 93: TarZst, 95: TarXz}[method]
 	if !ok {

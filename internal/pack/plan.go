@@ -141,9 +141,16 @@ func (p *plan) claim(name string, i *item) (old *item, err error) {
 
 // names returns the names of all items, a directory before what is in it.
 func (p *plan) names() []string {
-	list := make([]string, 0, len(p.items))
-	for name := range p.items {
-		list = append(list, name)
+	return p.those(func(*item) bool { return true })
+}
+
+// those is names of the items that is reports true for.
+func (p *plan) those(is func(*item) bool) []string {
+	var list []string
+	for name, i := range p.items {
+		if is(i) {
+			list = append(list, name)
+		}
 	}
 	slices.SortFunc(list, walk.ComparePaths)
 	return list
@@ -154,11 +161,8 @@ func (p *plan) names() []string {
 // up again once it has passed another link. there tells what is at the
 // destination already.
 func (p *plan) checkLinks(there func(name string) (fs.FileMode, bool)) error {
-	for _, name := range p.names() {
+	for _, name := range p.those((*item).isLink) {
 		i := p.items[name]
-		if !i.isLink() {
-			continue
-		}
 		refuse := func(why string) error {
 			return fault.New(fault.Unarchive, "the archive has the symbolic link %s, which %s (%q); nothing was unpacked", shown(name), why, shown(i.link))
 		}

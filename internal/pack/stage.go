@@ -175,22 +175,17 @@ func (s *stage) in(name string, f func(dir *os.Root, base string) error) error {
 // finish gives the directories of p their permissions and times and makes its
 // links. Nothing else is created in the stage after that.
 func (s *stage) finish(ctx context.Context, p *plan) error {
-	names := p.names()
-	for _, name := range names {
-		if i := p.items[name]; i.isLink() {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := s.in(name, func(dir *os.Root, base string) error { return s.symlink(dir, base, i) }); err != nil {
-				return err
-			}
+	for _, name := range p.those((*item).isLink) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.in(name, func(dir *os.Root, base string) error { return s.symlink(dir, base, p.items[name]) }); err != nil {
+			return err
 		}
 	}
-	for _, name := range slices.Backward(names) {
-		if i := p.items[name]; i.isDir() {
-			if err := s.in(name, func(dir *os.Root, base string) error { return s.dress(dir, base, i) }); err != nil {
-				return err
-			}
+	for _, name := range slices.Backward(p.those((*item).isDir)) {
+		if err := s.in(name, func(dir *os.Root, base string) error { return s.dress(dir, base, p.items[name]) }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/inflate"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -52,7 +53,7 @@ func openZip(r io.ReaderAt, size int64) ([]*zipMember, error) {
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // names are judged here
 		return nil, err
 	}
-	z.RegisterDecompressor(zip.Deflate, inflate)
+	z.RegisterDecompressor(zip.Deflate, inflated)
 	for method, f := range map[uint16]Format{12: TarBz2, 93: TarZst, 95: TarXz} {
 		z.RegisterDecompressor(method, func(r io.Reader) io.ReadCloser {
 			s, err := decompress(r, f)
@@ -153,58 +154,45 @@ func overlapping(list []*zipMember) error {
 // errContent says that a member is not what its header says.
 var errContent = errors.New("size or checksum does not match")
 
+// The most bytes of a member that is unpacked in memory.
+const (
+	smallPacked = blockSize
+	smallSize   = 4 * blockSize
+)
+
 // small reads the whole content of a member of which at least the declared
-// sizes are small, to s.out. It reports false for one that is not, or is
-// compressed in an unusual way.
-func (m *zipMember) small(r io.ReaderAt, s *slab) (bool, error) {
+// sizes are small; it is valid as long as s is. It reports false for one that is
+// not, or is compressed in an unusual way.
+func (m *zipMember) small(r io.ReaderAt, s *slab) (data []byte, ok bool, err error) {
 	f := m.file
-	if f.Method != zip.Store && f.Method != zip.Deflate || f.CompressedSize64 > blockSize || f.UncompressedSize64 > blockSize {
-		return false, nil
+	if f.Method != zip.Store && f.Method != zip.Deflate || f.CompressedSize64 > smallPacked || f.UncompressedSize64 > smallSize {
+		return nil, false, nil
 	}
-	in, size := int(f.CompressedSize64), int(f.UncompressedSize64)
-	s.raw.Reset()
-	s.raw.Grow(in)
-	packed := s.raw.AvailableBuffer()[:in]
-	if n, err := r.ReadAt(packed, m.offset); n < in {
-		return true, damaged(cmp.Or(err, io.ErrUnexpectedEOF))
+	packed := room(&s.raw, int(f.CompressedSize64))
+	if n, err := r.ReadAt(packed, m.offset); n < len(packed) {
+		return nil, true, damaged(cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	s.out.Reset()
-	switch {
-	case in == 0 && size == 0:
-	case f.Method == zip.Store:
-		s.out.Write(packed)
-	default:
-		i := byteInflaters.Get().(*byteInflater)
-		defer byteInflaters.Put(i)
-		i.in.Reset(packed)
-		if err := i.out.(flate.Resetter).Reset(&i.in, nil); err != nil {
-			return true, damaged(err)
+	data = packed
+	if f.Method == zip.Deflate && (len(packed) > 0 || f.UncompressedSize64 > 0) {
+		data = room(&s.out, int(f.UncompressedSize64))
+		n, err := inflate.Decode(data, packed)
+		if err != nil {
+			return nil, true, damaged(err)
 		}
-		s.out.Grow(size + 1)
-		room := s.out.AvailableBuffer()[:size+1] // one more, to see whether it ends
-		n, err := io.ReadFull(i.out, room)
-		if err != nil && err != io.EOF && (err != io.ErrUnexpectedEOF || n != size) || n != size {
-			return true, damaged(cmp.Or(err, errContent))
-		}
-		s.out.Write(room[:n])
+		data = data[:n]
 	}
-	if s.out.Len() != size || crc32.ChecksumIEEE(s.out.Bytes()) != f.CRC32 {
-		return true, damaged(errContent)
+	if uint64(len(data)) != f.UncompressedSize64 || crc32.ChecksumIEEE(data) != f.CRC32 {
+		return nil, true, damaged(errContent)
 	}
-	return true, nil
+	return data, true, nil
 }
 
-// A byteInflater decompresses what is in memory.
-type byteInflater struct {
-	in  bytes.Reader
-	out io.ReadCloser
+// room is memory of b for n bytes.
+func room(b *bytes.Buffer, n int) []byte {
+	b.Reset()
+	b.Grow(n)
+	return b.AvailableBuffer()[:n]
 }
-
-var byteInflaters = sync.Pool{New: func() any {
-	i := new(byteInflater)
-	i.out = flate.NewReader(&i.in)
-	return i
-}}
 
 // An inflater decompresses one file at a time.
 type inflater struct {
@@ -217,8 +205,8 @@ var inflaters = sync.Pool{New: func() any {
 	return &inflater{in, flate.NewReader(in)}
 }}
 
-// inflate returns a reader of what is deflated in r.
-func inflate(r io.Reader) io.ReadCloser {
+// inflated returns a reader of what is deflated in r.
+func inflated(r io.Reader) io.ReadCloser {
 	i := inflaters.Get().(*inflater)
 	i.in.Reset(r)
 	if err := i.out.(flate.Resetter).Reset(i.in, nil); err != nil {
