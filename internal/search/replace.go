@@ -15,7 +15,7 @@ import (
 // groups, $$ a dollar sign; what refers to no group stays as it is. Of a
 // [Literal] it is put as it is.
 //
-// Matches are those that [File] finds in a file of that text. The error is
+// Matches are those that [Content] finds in that text. The error is
 // [ErrGivenUp] or that of ctx.
 func Replacements(ctx context.Context, text string, m Matcher, replacement string, yield func(from, to int, text string) bool) error {
 	return replacements(ctx, text, m, replacement, fileTime+fileTimeMiB*time.Duration(len(text)>>20), yield)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -56,19 +55,11 @@ type Line struct {
 	After  []string `json:"after,omitempty"`
 }
 
-// File searches the open file f, whose name helps to tell its type. A file that
-// is not text has no matches. The error is [ErrGivenUp], the one of ctx, or one
-// of reading; what was found by then comes with it.
-func File(ctx context.Context, f *os.File, name string, m Matcher, o Options) (found bool, lines []Line, err error) {
-	fi, err := f.Stat()
-	if err != nil {
-		return false, nil, err
-	}
-	return Content(ctx, f, fi.Size(), name, m, o)
-}
-
-// Content is [File] for size bytes that are no file. They are read in order, but
-// for the first ones up to 1 MiB, which are read several times.
+// Content searches f, which has size bytes and whose name helps to tell its type.
+// A content that is not text has no matches. The error is [ErrGivenUp], the one
+// of ctx, or one of reading; what was found by then comes with it. The bytes are
+// read in order, but for the first ones up to 1 MiB, which are read several
+// times.
 func Content(ctx context.Context, f io.ReaderAt, size int64, name string, m Matcher, o Options) (found bool, lines []Line, err error) {
 	s := scans.Get().(*scan)
 	defer s.release()

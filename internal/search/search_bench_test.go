@@ -59,7 +59,11 @@ func BenchmarkFile(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					found, lines, err := search.File(b.Context(), f, name, c.matcher, search.Options{Max: c.lines})
+					fi, err := f.Stat()
+					if err != nil {
+						b.Fatal(err)
+					}
+					found, lines, err := search.Content(b.Context(), f, fi.Size(), name, c.matcher, search.Options{Max: c.lines})
 					f.Close()
 					if err != nil || found && c.lines > 0 && len(lines) != 1 {
 						b.Fatalf("%s: %d lines, %v", name, len(lines), err)

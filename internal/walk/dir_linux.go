@@ -84,6 +84,8 @@ func (d *Dir) OpenFile(name string) (*os.File, fs.FileInfo, error) {
 type Reader struct {
 	fd   int
 	size int64
+	dir  *Dir // with name, for messages
+	name string
 }
 
 // OpenReader is OpenFile for a caller that only reads.
@@ -110,7 +112,7 @@ func (d *Dir) OpenInfo(name string) (Reader, fileinfo.Info, error) {
 		unix.Close(fd)
 		return Reader{}, fileinfo.Info{}, d.place.Child(name).Explain(err)
 	}
-	return Reader{fd, i.Size}, i, nil
+	return Reader{fd, i.Size, d, name}, i, nil
 }
 
 // Size is what the file held when it was opened, in bytes.
@@ -123,7 +125,7 @@ func (r Reader) ReadAt(b []byte, off int64) (n int, err error) {
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return n, &fs.PathError{Op: "read", Path: "file", Err: err}
+			return n, &fs.PathError{Op: "read", Path: r.dir.Path(r.name), Err: err}
 		case k == 0:
 			return n, io.EOF
 		default:

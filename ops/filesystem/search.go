@@ -149,19 +149,19 @@ func (h hunt) look(ctx context.Context, n walk.Node) []hit {
 // file returns the matches in the file n, called name. What was found by then
 // comes with an error.
 func (h hunt) file(ctx context.Context, n walk.Node, name string) (list []hit, err error) {
-	f, fi, err := n.Dir.OpenFile(n.Name)
+	f, err := n.Dir.OpenReader(n.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	// Most files have no match, which is found out without holding them in memory.
-	if found, _, err := search.File(ctx, f, n.Name, h.matcher, search.Options{}); err != nil || !found {
+	if found, _, err := search.Content(ctx, f, f.Size(), n.Name, h.matcher, search.Options{}); err != nil || !found {
 		return nil, err
 	}
-	if fi.Size() > h.most {
-		return nil, fault.New(fault.LimitExceeded, "%s has a match, but its %d bytes are more than CONDUIT_MAX_FILE_READ_BYTES (%d), so it cannot be shown", name, fi.Size(), h.most)
+	if f.Size() > h.most {
+		return nil, fault.New(fault.LimitExceeded, "%s has a match, but its %d bytes are more than CONDUIT_MAX_FILE_READ_BYTES (%d), so it cannot be shown", name, f.Size(), h.most)
 	}
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, fi.Size()))
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
 	if err != nil {
 		return nil, fault.Hide(fault.FSReadFailed, err, "reading %s failed", name)
 	}

@@ -93,11 +93,11 @@ func (h *hunt) look(ctx context.Context, n walk.Node) sight {
 	if len(h.taken) > 0 && h.taken[n.Dir.Place().Child(n.Name).Abs] {
 		return sight{}
 	}
-	f, _, err := n.Dir.OpenFile(n.Name)
+	f, err := n.Dir.OpenReader(n.Name)
 	if err == nil {
 		defer f.Close()
 		var hit bool
-		if hit, _, err = search.File(ctx, f, n.Name, h.matcher, search.Options{}); err == nil && !hit {
+		if hit, _, err = search.Content(ctx, f, f.Size(), n.Name, h.matcher, search.Options{}); err == nil && !hit {
 			return sight{searched: true}
 		}
 	}
