@@ -66,18 +66,17 @@ type Journal struct {
 }
 
 // Open is [New] for a server, at whose end onClose has the journal closed.
-func Open(s Settings, lookup func(string) (string, bool), log *slog.Logger, onClose func(func() error)) *Journal {
-	j := New(s, lookup, log)
+func Open(s Settings, log *slog.Logger, onClose func(func() error)) *Journal {
+	j := New(s, log)
 	onClose(j.Close)
 	return j
 }
 
-// New returns the journal that s describes; lookup finds the variables that
-// tell the user's state directory, without which the journal is switched off.
-// New never fails: with a directory that cannot be used nothing is kept, which
+// New returns the journal that s describes; one without a directory is switched
+// off. New never fails: with a directory that cannot be used nothing is kept, which
 // the log is told once. Changes of processes that were killed are completed.
-func New(s Settings, lookup func(string) (string, bool), log *slog.Logger) *Journal {
-	j := &Journal{dir: s.Path(lookup), max: s.Max, log: log, sizes: map[string]int64{}}
+func New(s Settings, log *slog.Logger) *Journal {
+	j := &Journal{dir: s.Dir, max: s.Max, log: log, sizes: map[string]int64{}}
 	if j.off = j.dir == ""; j.off {
 		return j
 	}

@@ -32,8 +32,7 @@ type Config struct {
 	Home    string   // may be empty where it is unknown
 	Project string   // absolute base of relative paths
 	Denied  []string // paths or globs that are denied below the allowed directories
-	State   []string // the server's own files, denied in every configuration
-	Records []string // globs of files it writes into the directories it works in, denied too
+	State   []string // the server's own files, denied in every configuration: absolute paths, and globs that match anywhere
 }
 
 // Roots are the allowed directories of a server.
@@ -93,7 +92,7 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 	if len(r.dirs) == 0 {
 		return nil, skipped, fault.New(fault.FSBadAllowedPath, "CONDUIT_ALLOWED_PATHS names no existing directory (%s)", strings.Join(c.Allowed, string(os.PathListSeparator)))
 	}
-	if r.rules, err = newRules(c.Denied, c.Records, c.State, r.expand); err != nil {
+	if r.rules, err = newRules(c.Denied, c.State, r.expand); err != nil {
 		return nil, skipped, err
 	}
 	for _, d := range r.dirs {

@@ -23,9 +23,9 @@ type rules struct {
 
 // newRules reads deny patterns: an absolute or "~" path or glob; a pattern
 // without a slash matches a name anywhere; a relative one with slashes matches
-// anywhere too. Records are such patterns that nobody configured. State paths
-// are literal.
-func newRules(denied, records, state []string, expand func(string) (string, error)) (rules, error) {
+// anywhere too. State is literal where it is absolute, and such patterns
+// otherwise.
+func newRules(denied, state []string, expand func(string) (string, error)) (rules, error) {
 	var r rules
 	for _, raw := range denied {
 		p, err := expand(raw)
@@ -39,11 +39,12 @@ func newRules(denied, records, state []string, expand func(string) (string, erro
 		r.configured = append(r.configured, filepath.FromSlash(p))
 		r.add(p)
 	}
-	for _, p := range records {
-		r.add(filepath.ToSlash(p))
-	}
 	for _, p := range state {
-		r.state = addLiteral(r.state, p)
+		if filepath.IsAbs(p) {
+			r.state = addLiteral(r.state, p)
+		} else {
+			r.add(filepath.ToSlash(p))
+		}
 	}
 	return r, nil
 }

@@ -39,8 +39,8 @@ type runParams struct {
 	Worktree     bool          `json:"worktree,omitempty" jsonschema_description:"Work in a copy of the git working tree; task_apply brings the changes over."`
 }
 
-func buildRun(cfg agentcli.Settings, env *registry.Env) (registry.Func[runParams, *agentcli.Result], error) {
-	e, err := engine(cfg, env)
+func buildRun(_ agentcli.Settings, env *registry.Env) (registry.Func[runParams, *agentcli.Result], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func New(s Settings, env *registry.Env) (*Files, error) {
 // Changes returns the undo journal of a server.
 func Changes(s journal.Settings, env *registry.Env) (*journal.Journal, error) {
 	return registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(s, env.Lookup, env.Log, env.OnClose), nil
+		return journal.Open(s, env.Log, env.OnClose), nil
 	})
 }
 

@@ -27,6 +27,14 @@ import (
 // Toolset is what CONDUIT_TOOLSETS calls the tools of this package.
 const Toolset = "filesystem"
 
+func init() {
+	registry.RegisterToolset(registry.Toolset{
+		Name:    Toolset,
+		Summary: "Files of the project in batches, with the tool names and results of the Filesystem MCP Server.",
+		Own:     registry.Directories[journal.Settings],
+	})
+}
+
 // register adds a tool that has one op.
 func register[Cfg, In, Out any](d registry.Desc, build func(Cfg, *registry.Env) (registry.Func[In, Out], error)) {
 	registry.RegisterTool(registry.Tool{Name: d.Tool, Toolset: Toolset, Summary: d.Summary, Rooted: true})
@@ -49,7 +57,7 @@ func newChanger(cfg journal.Settings, env *registry.Env) (c changer, err error) 
 		return c, err
 	}
 	c.journal, err = registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg, env.Lookup, env.Log, env.OnClose), nil
+		return journal.Open(cfg, env.Log, env.OnClose), nil
 	})
 	return c, err
 }

@@ -86,7 +86,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, result], erro
 	changes, err := edit.Changes(cfg.Settings, env)
 	return func(ctx context.Context, in params) (result, error) {
 		d := diffs{ctx: ctx, shown: map[string]bool{}}
-		u := journal.Undoer{Journal: changes, Writer: files, Resolve: env.Guard.Resolve, Show: d.add}
+		u := journal.Undoer{Journal: changes, Writer: files, Resolve: env.Paths.Resolve, Show: d.add}
 		r, err := u.Undo(ctx, in.ID, in.DryRun)
 		if err != nil {
 			return result{}, err

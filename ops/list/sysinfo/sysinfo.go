@@ -112,13 +112,13 @@ const noPath = "No specific path provided for filesystem_stats. To retrieve stat
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, info], error) {
 	kept, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Lookup, env.Log, env.OnClose), nil
+		return journal.Open(cfg.Settings, env.Log, env.OnClose), nil
 	})
 	return func(_ context.Context, in params) (info, error) {
 		server := env.Server
 		switch {
 		case in.InfoType == "recent_changes":
-			list, err := recent(journal.Undoer{Journal: kept, Resolve: env.Guard.Resolve})
+			list, err := recent(journal.Undoer{Journal: kept, Resolve: env.Paths.Resolve})
 			return info{changes: &changes{list}}, err
 		case in.InfoType == "server_capabilities":
 			return info{ServerVersion: server.Version, capabilities: &capabilities{

@@ -55,7 +55,7 @@ func (r *result) Shed(err error) {
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
 	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Lookup, env.Log, env.OnClose), nil
+		return journal.Open(cfg.Settings, env.Log, env.OnClose), nil
 	})
 	return func(ctx context.Context, in params) ([]result, error) {
 		change := changes.Begin(desc.ID())

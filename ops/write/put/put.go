@@ -74,7 +74,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, []result], er
 		return nil, err
 	}
 	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Lookup, env.Log, env.OnClose), nil
+		return journal.Open(cfg.Settings, env.Log, env.OnClose), nil
 	})
 	return func(ctx context.Context, in params) ([]result, error) {
 		results := make([]result, len(in.Entries))
