@@ -140,6 +140,9 @@ func (r *Roots) Denied(abs string) bool {
 // DeniedBelow reports whether a rule could match below abs.
 func (r *Roots) DeniedBelow(abs string) bool { return r.rules.reach(abs) }
 
+// DeniedName reports whether a rule could match a path that ends in name.
+func (r *Roots) DeniedName(name string) bool { return r.rules.end(name) }
+
 // DeniedRules returns the configured deny rules, "~" resolved.
 func (r *Roots) DeniedRules() []string { return r.rules.configured }
 

@@ -16,6 +16,7 @@ type rules struct {
 	literal    []string // absolute paths
 	state      []string // likewise, of the server's own files
 	anchored   []string // absolute globs, with "/"
+	names      []string // runs of elements without wildcards, "/" in front ("/.env", "/.config/gh")
 	elements   []string // globs on any one element ("*.pem")
 	runs       []string // globs on any run of elements ("secrets/*.key")
 	configured []string
@@ -57,6 +58,8 @@ func (r *rules) add(p string) {
 		r.literal = addLiteral(r.literal, filepath.FromSlash(p))
 	case abs:
 		r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
+	case !strings.ContainsAny(p, "*?[{\\"):
+		r.names = append(r.names, fold("/"+strings.TrimSuffix(p, "/")))
 	case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
 		r.elements = append(r.elements, fold(strings.TrimSuffix(p, "/")))
 	default:
@@ -103,6 +106,11 @@ func (r *rules) cover(abs string) bool {
 		}
 	}
 	slashed := filepath.ToSlash(abs)
+	for _, name := range r.names {
+		if holdsRun(slashed, name) {
+			return true
+		}
+	}
 	// A trailing ** stands for what lies below, so that one match does for abs
 	// and every directory above it.
 	for _, p := range r.anchored {
@@ -125,9 +133,45 @@ func (r *rules) cover(abs string) bool {
 	return false
 }
 
+// end reports whether a rule could match a path that ends in name, and none of
+// the directories above it.
+func (r *rules) end(name string) bool {
+	name = fold(name)
+	literal := func(p string) bool { return filepath.Base(p) == name }
+	if slices.ContainsFunc(r.literal, literal) || slices.ContainsFunc(r.state, literal) {
+		return true
+	}
+	if slices.ContainsFunc(r.names, func(run string) bool { return run[strings.LastIndexByte(run, '/')+1:] == name }) {
+		return true
+	}
+	glob := func(p string) bool {
+		if strings.ContainsAny(p, "{\\") || strings.Contains(p, "**") {
+			return true // its end is more than what follows the last slash
+		}
+		ok, _ := doublestar.Match(p[strings.LastIndexByte(p, '/')+1:], name)
+		return ok
+	}
+	return slices.ContainsFunc(r.anchored, glob) || slices.ContainsFunc(r.runs, glob) || slices.ContainsFunc(r.elements, glob)
+}
+
+// holdsRun reports whether path has the elements of run, which begins with "/",
+// one after another.
+func holdsRun(path, run string) bool {
+	for {
+		i := strings.Index(path, run)
+		if i < 0 {
+			return false
+		}
+		path = path[i+len(run):]
+		if path == "" || path[0] == '/' {
+			return true
+		}
+	}
+}
+
 // reach reports whether a rule could match something below abs.
 func (r *rules) reach(abs string) bool {
-	if len(r.elements)+len(r.runs) > 0 {
+	if len(r.names)+len(r.elements)+len(r.runs) > 0 {
 		return true
 	}
 	abs = fold(abs)

@@ -147,7 +147,7 @@ func (d *Dir) entries(ctx context.Context) (list []Entry, denied int, err error)
 		if atomicfile.IsTemp(e.Name) {
 			return true
 		}
-		hidden := d.guarded && d.place.Guard.Denied(d.Path(e.Name))
+		hidden := d.guarded && d.place.Guard.DeniedName(e.Name) && d.place.Guard.Denied(d.Path(e.Name))
 		if hidden {
 			denied++
 		}

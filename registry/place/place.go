@@ -38,6 +38,9 @@ type Guard interface {
 	Denied(abs string) bool
 	// DeniedBelow reports whether a deny rule could match something below abs.
 	DeniedBelow(abs string) bool
+	// DeniedName reports whether a deny rule could match a path that ends in name,
+	// and no directory above it: quickly, so that a walk asks Denied only then.
+	DeniedName(name string) bool
 	// HoldsRoot reports whether abs is an allowed directory or contains one.
 	HoldsRoot(abs string) bool
 	// Check refuses an open file that is not what its path was judged as: one
