@@ -375,6 +375,57 @@ func TestSizesThatLie(t *testing.T) {
 	}
 }
 
+// A deflate stream that is not as its header says, or that is not whole. The
+// checksum is always that of what the reader comes to have.
+func TestDeflateStreamsEndWhereTheyShould(t *testing.T) {
+	const data = "some content, some content, some content"
+	var b bytes.Buffer
+	must(t, deflate(&b, nil, []byte(data), true))
+	whole := b.Bytes()
+	var open bytes.Buffer // all of it, but no last block
+	must(t, deflate(&open, nil, []byte(data), false))
+	for title, c := range map[string]struct {
+		stream []byte
+		size   int
+		ok     bool
+	}{
+		"whole":             {whole, len(data), true},
+		"bytes after it":    {append(bytes.Clone(whole), "more"...), len(data), true},
+		"more than it says": {whole, len(data) - 1, false},
+		"less than it says": {whole, len(data) + 1, false},
+		"cut":               {whole[:len(whole)-1], len(data), false},
+		"no end":            {open.Bytes(), len(data), false},
+		"nothing":           {nil, 0, true},
+		"nothing of some":   {nil, 1, false},
+		"no kind of block":  {[]byte{7}, 0, false},
+	} {
+		t.Run(title, func(t *testing.T) {
+			var archive bytes.Buffer
+			w := zip.NewWriter(&archive)
+			content := make([]byte, c.size)
+			copy(content, data)
+			f, err := w.CreateRaw(&zip.FileHeader{Name: "f", Method: zip.Deflate, CRC32: crc32.ChecksumIEEE(content),
+				CompressedSize64: uint64(len(c.stream)), UncompressedSize64: uint64(c.size)})
+			must(t, err)
+			_, err = f.Write(c.stream)
+			must(t, err)
+			must(t, w.Close())
+			s := newScratch(t)
+			s.write("a.zip", archive.Bytes())
+			_, err = s.extract("a.zip", "to", ExtractOptions{})
+			if !c.ok {
+				wantCode(t, err, fault.Unarchive, "damaged")
+				s.untouched("a.zip")
+				return
+			}
+			must(t, err)
+			if got := s.read("to/f"); got != string(content) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // What is unpacked in memory, and what is larger than that, stored or deflated.
 func TestZipMembersOfManySizes(t *testing.T) {
 	noise := rand.New(rand.NewPCG(1, 2))

@@ -16,7 +16,6 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/inflate"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -175,16 +174,33 @@ func (m *zipMember) small(r io.ReaderAt, s *slab) (data []byte, ok bool, err err
 	data = packed
 	if f.Method == zip.Deflate && (len(packed) > 0 || f.UncompressedSize64 > 0) {
 		data = room(&s.out, int(f.UncompressedSize64))
-		n, err := inflate.Decode(data, packed)
-		if err != nil {
+		if err := inflate(data, packed); err != nil {
 			return nil, true, damaged(err)
 		}
-		data = data[:n]
 	}
 	if uint64(len(data)) != f.UncompressedSize64 || crc32.ChecksumIEEE(data) != f.CRC32 {
 		return nil, true, damaged(errContent)
 	}
 	return data, true, nil
+}
+
+// inflate decompresses the stream that src begins with to dst, which it must
+// fill exactly.
+func inflate(dst, src []byte) error {
+	in := inflated(bytes.NewReader(src))
+	defer in.Close()
+	if _, err := io.ReadFull(in, dst); err != nil {
+		return err
+	}
+	var more [1]byte
+	switch _, err := io.ReadFull(in, more[:]); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errContent
+	default:
+		return err
+	}
 }
 
 // room is memory of b for n bytes.
