@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -153,17 +153,16 @@ type copier struct {
 	o     Options
 	exact bool // for a move: links stay as they are, nothing is left out, all is verified and durable
 
-	slots                         chan struct{} // one for every goroutine at work
+	limit                         *parallel.Limit
 	files, denied, special, links atomic.Int64
 	inPlace, parted               atomic.Bool
 }
 
 func newCopier(w *atomicfile.Writer, o Options) *copier {
-	return &copier{w: w, o: o, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	return &copier{w: w, o: o, limit: parallel.NewLimit(runtime.GOMAXPROCS(0))}
 }
 
 func (c *copier) run(ctx context.Context, src place.Place, fi fs.FileInfo, to place.Place, there fs.FileInfo) (Report, error) {
-	c.slots <- struct{}{}
 	err := c.top(ctx, src, fi, to, there)
 	return Report{Into: to.Abs, Files: c.files.Load(), Denied: c.denied.Load(), Special: c.special.Load(), Links: c.links.Load(),
 		InPlace: c.inPlace.Load(), Parted: c.parted.Load()}, err
@@ -302,70 +301,50 @@ func (c *copier) fill(ctx context.Context, l level, out sink) error {
 		return err
 	}
 	c.denied.Add(int64(denied))
-	var g group
-	var files []string
-	for _, e := range entries {
-		if err := errors.Join(ctx.Err(), g.Err()); err != nil {
-			break
-		}
-		if l.guarded && l.dst.Guard.Denied(filepath.Join(l.dst.Abs, e.Name)) {
-			c.denied.Add(1)
-			continue
-		}
-		switch {
-		case e.IsDir():
-			c.spawn(&g, func() error { return c.subdirectory(ctx, l, e.Name, out) })
-		case e.IsLink():
-			g.Do(func() error { return c.link(ctx, l, e.Name, out) })
-		case e.Type.IsRegular():
-			files = append(files, e.Name)
-		case c.exact:
-			g.Do(func() error { return place.Ordinary(l.src.Place().Child(e.Name).Abs, e.Type) })
-		default:
-			c.special.Add(1)
-		}
-	}
-	for some := range slices.Chunk(files, filesAtATime) {
-		c.spawn(&g, func() error {
-			for _, name := range some {
-				if err := errors.Join(ctx.Err(), g.Err()); err != nil {
-					return err
-				}
-				from := filepath.Join(l.src.Place().Abs, name)
-				if err := c.file(ctx, from, func() (*os.File, fs.FileInfo, error) { return l.src.OpenFile(name) }, out, name); err != nil {
-					return atomicfile.Failed(l.dst.Child(name), err)
-				}
+	return c.limit.Divide(func(start func(func() error) error) error {
+		var files []string
+		for _, e := range entries {
+			err := ctx.Err()
+			switch {
+			case err != nil:
+			case l.guarded && l.dst.Guard.Denied(filepath.Join(l.dst.Abs, e.Name)):
+				c.denied.Add(1)
+			case e.IsDir():
+				err = start(func() error { return c.subdirectory(ctx, l, e.Name, out) })
+			case e.IsLink():
+				err = c.link(ctx, l, e.Name, out)
+			case e.Type.IsRegular():
+				files = append(files, e.Name)
+			case c.exact:
+				err = place.Ordinary(l.src.Place().Child(e.Name).Abs, e.Type)
+			default:
+				c.special.Add(1)
 			}
-			return nil
-		})
-	}
-	if err := c.wait(&g); err != nil {
-		return err
-	}
-	return ctx.Err()
+			if err != nil {
+				return err
+			}
+		}
+		for some := range slices.Chunk(files, filesAtATime) {
+			if err := start(func() error { return c.filesOf(ctx, l, some, out) }); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
 }
 
-type group = crew.Group
-
-// spawn runs f in a goroutine of its own where a processor is free, else here.
-func (c *copier) spawn(g *group, f func() error) {
-	select {
-	case c.slots <- struct{}{}:
-		g.Go(func() error {
-			defer func() { <-c.slots }()
-			return f()
-		})
-	default:
-		g.Do(f)
+// filesOf copies the files of l.src with these names to out.
+func (c *copier) filesOf(ctx context.Context, l level, names []string, out sink) error {
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from := filepath.Join(l.src.Place().Abs, name)
+		if err := c.file(ctx, from, func() (*os.File, fs.FileInfo, error) { return l.src.OpenFile(name) }, out, name); err != nil {
+			return atomicfile.Failed(l.dst.Child(name), err)
+		}
 	}
-}
-
-// wait waits for g and lets others have the processor meanwhile.
-func (c *copier) wait(g *group) error {
-	<-c.slots
-	err := g.Wait()
-	c.slots <- struct{}{}
-	return err
+	return nil
 }
 
 func (c *copier) subdirectory(ctx context.Context, l level, name string, out sink) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -90,7 +90,7 @@ func (m *Mux) Mount(s *mcp.Server) {
 			if method == "initialize" || method == "server/discover" {
 				defer func() {
 					go func() {
-						if err := crew.Safely(func() error { declare(); return nil }); err != nil {
+						if err := panics.Try(func() error { declare(); return nil }); err != nil {
 							m.log.Error("the tools cannot be declared", "err", err)
 						}
 					}()

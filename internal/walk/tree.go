@@ -1,13 +1,15 @@
 package walk
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"strings"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/ignore"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // TreeOptions say which part of a tree is walked.
@@ -89,12 +91,12 @@ func Tree[R any](ctx context.Context, top *Dir, o TreeOptions, eval func(context
 		return w.report, err
 	}
 	w.put(nil, found)
-	var group crew.Group
+	group := parallel.New()
 	for range min(runtime.GOMAXPROCS(0), maxWorkers) - 1 {
 		group.Go(w.work)
 	}
-	group.Do(w.work)
-	err = group.Wait()
+	err = panics.Try(w.work)
+	err = cmp.Or(group.Wait(), err)
 	w.finish(err == nil)
 	if err == nil && !w.ended {
 		err = whole.Err() // the last stretches may be unfinished
