@@ -46,6 +46,9 @@ type Report struct {
 	Parted  bool   // a file that was overwritten had other hard links
 }
 
+// A Transfer is [Copy] or [Move].
+type Transfer func(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Options) (Report, error)
+
 // Copy copies the file or directory src to dst, or into dst where that is a
 // directory. Permissions and modification times are kept. Files that exist are
 // replaced whole; a new tree appears at once when complete, or not at all. A
