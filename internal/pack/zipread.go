@@ -121,11 +121,11 @@ func zipTime(f *zip.File) time.Time {
 
 // overlapping reports the first member whose data is also that of another.
 func overlapping(list []*zipMember) error {
-	type stretch struct {
+	type extent struct {
 		begin, end int64
 		of         *zipMember
 	}
-	all := make([]stretch, 0, len(list))
+	all := make([]extent, 0, len(list))
 	for _, m := range list {
 		if m.file.CompressedSize64 == 0 {
 			continue
@@ -139,9 +139,9 @@ func overlapping(list []*zipMember) error {
 		if end < begin {
 			return damaged(io.ErrUnexpectedEOF)
 		}
-		all = append(all, stretch{begin, end, m})
+		all = append(all, extent{begin, end, m})
 	}
-	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.begin, b.begin) })
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(all); i++ {
 		if all[i].begin < all[i-1].end {
 			return fault.New(fault.Unarchive, "the entries %s and %s overlap in the archive, as in archives made to fill disks; nothing was unpacked", shown(all[i-1].of.name), shown(all[i].of.name))
