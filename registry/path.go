@@ -168,12 +168,12 @@ func (s *Source) UnmarshalText(b []byte) error {
 		return nil
 	}
 	if !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		s.bad = fault.New(fault.HTTPInvalidURL, "%s: only http and https URLs are read; name a local file by its path alone", clip(s.raw))
+		s.bad = fault.New(fault.HTTPInvalidURL, "%s: only http and https URLs are read; name a local file by its path alone", fault.Clip(s.raw))
 		return nil
 	}
 	u, err := url.Parse(s.raw)
 	if err != nil || u.Host == "" || rest == "" {
-		s.bad = fault.New(fault.HTTPInvalidURL, "%s is not a valid URL; write it as https://host/path", clip(s.raw))
+		s.bad = fault.New(fault.HTTPInvalidURL, "%s is not a valid URL; write it as https://host/path", fault.Clip(s.raw))
 		return nil
 	}
 	s.url = u

@@ -80,7 +80,7 @@ func (s Setting) Value(lookup func(string) (string, bool)) (any, error) {
 		text = s.Default
 	}
 	bad := func() error {
-		return fault.New(fault.ConfigInvalid, "%s is %q; it must be %s", s.Env, clip(text), s.Accepts())
+		return fault.New(fault.ConfigInvalid, "%s is %q; it must be %s", s.Env, fault.Clip(text), s.Accepts())
 	}
 	switch s.Kind {
 	case "boolean":

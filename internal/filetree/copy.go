@@ -111,7 +111,7 @@ func compatible(from place.Place, fi fs.FileInfo, to place.Place, there fs.FileI
 // inside reports whether to lies in the directory from, by name or, for systems
 // on which one file has several spellings, by what its parents are.
 func inside(fi fs.FileInfo, from, to place.Place) bool {
-	if within(to.Abs, from.Abs) {
+	if place.Within(to.Abs, from.Abs) {
 		return true
 	}
 	for up := to; up.Name != "."; {
@@ -121,12 +121,6 @@ func inside(fi fs.FileInfo, from, to place.Place) bool {
 		}
 	}
 	return false
-}
-
-// within reports whether path is dir or lies below it, by components.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }
 
 func exists(p place.Place) error {

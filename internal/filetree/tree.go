@@ -23,7 +23,7 @@ import (
 const maxLevels = 1000
 
 func tooDeep(abs string) error {
-	return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s…; work on its parts", maxLevels, strings.ToValidUTF8(abs[:min(len(abs), 200)], ""))
+	return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s; work on its parts", maxLevels, fault.ClipTo(abs, 200))
 }
 
 // A copier is one run of Copy.
@@ -271,7 +271,7 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 		c.links.Add(1) // not allowed, or a loop
 		return nil
 	}
-	if within(target.Abs, l.top) {
+	if place.Within(target.Abs, l.top) {
 		if !staysIn(text, at.Abs, l.top) {
 			if text, err = filepath.Rel(at.Abs, target.Abs); err != nil {
 				return err
@@ -288,7 +288,7 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 		return nil
 	case fi.IsDir():
 		for _, top := range l.tops {
-			if within(top, target.Abs) { // it would be copied into itself for ever
+			if place.Within(top, target.Abs) { // it would be copied into itself for ever
 				c.links.Add(1)
 				return nil
 			}

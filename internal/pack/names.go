@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 const (
@@ -104,12 +106,7 @@ func strip(name string, n int) (rest string, ok bool) {
 
 // shown is a name from an archive as messages show it.
 func shown(name string) string {
-	const most = 200
-	name = strings.ToValidUTF8(name, "\uFFFD")
-	if len(name) > most {
-		name = strings.ToValidUTF8(name[:most], "") + "…"
-	}
-	return name
+	return fault.ClipTo(strings.ToValidUTF8(name, "\uFFFD"), 200)
 }
 
 // stays reports whether a link in directory dir with this text never leaves the

@@ -118,7 +118,7 @@ func (c *collector) isSelf(abs string, info fileinfo.Info) bool {
 func (c *collector) directory(l level) error {
 	if l.depth >= maxLevels {
 		abs := l.dir.Place().Abs
-		return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s…; pack its parts", maxLevels, strings.ToValidUTF8(abs[:min(len(abs), 200)], ""))
+		return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s; pack its parts", maxLevels, fault.ClipTo(abs, 200))
 	}
 	entries, denied, err := l.dir.EntriesCounted()
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *collector) link(l level, name string) error {
 		return nil
 	}
 	info, err := fileinfo.Of(target)
-	if within(target.Abs, l.top) && (c.recursive || err == nil && !info.IsDir() && filepath.Dir(target.Abs) == at.Abs) {
+	if place.Within(target.Abs, l.top) && (c.recursive || err == nil && !info.IsDir() && filepath.Dir(target.Abs) == at.Abs) {
 		return c.keepLink(l, name, text, target)
 	}
 	switch {
@@ -205,7 +205,7 @@ func (c *collector) link(l level, name string) error {
 		if !c.recursive {
 			return nil
 		}
-		if slices.ContainsFunc(l.tops, func(top string) bool { return within(top, target.Abs) }) {
+		if slices.ContainsFunc(l.tops, func(top string) bool { return place.Within(top, target.Abs) }) {
 			c.tally.Links++ // it would be packed into itself for ever
 			return nil
 		}
@@ -261,10 +261,4 @@ func (c *collector) detour(l level, text string) bool {
 		down = down || e != ".." && e != "." && e != ""
 	}
 	return false
-}
-
-// within reports whether path is dir or lies below it, by components.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -125,11 +125,7 @@ const maxLine = 1000
 
 // line returns s as one line without what cannot be seen.
 func line(s string) string {
-	s = strings.Join(strings.Fields(visible(s)), " ")
-	if len(s) > maxLine {
-		s = strings.ToValidUTF8(s[:maxLine], "") + "…"
-	}
-	return s
+	return fault.ClipTo(strings.Join(strings.Fields(visible(s)), " "), maxLine)
 }
 
 func substantial(n *html.Node) bool {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -43,6 +44,18 @@ type Guard interface {
 	// Check refuses an open file that is not what its path was judged as: one
 	// that a deny rule covers, reached through a link put there meanwhile.
 	Check(f *os.File, abs string) error
+}
+
+// Within reports whether path is dir or lies below it, by components. Both are
+// clean and absolute.
+func Within(path, dir string) bool {
+	if path == dir {
+		return true
+	}
+	if !strings.HasPrefix(path, dir) {
+		return false
+	}
+	return os.IsPathSeparator(dir[len(dir)-1]) || os.IsPathSeparator(path[len(dir)])
 }
 
 // Child returns the place of name in the directory p. The name must be a
