@@ -58,6 +58,12 @@ func (p Path) Entry() (place.Place, error) {
 	return entry, nil
 }
 
+// NamesDirectory reports whether p is written as only a directory is: with a
+// slash at its end.
+func (p Path) NamesDirectory() bool {
+	return p.raw != "" && os.IsPathSeparator(p.raw[len(p.raw)-1])
+}
+
 // ReadFile reads the whole file at p unless it is larger than max bytes.
 func (p Path) ReadFile(max int64) ([]byte, error) {
 	at, err := p.Place()

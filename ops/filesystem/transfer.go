@@ -45,7 +45,7 @@ func transfer(d registry.Desc, verb string, entry func(registry.Path) (place.Pla
 					return r, err
 				}
 				part := change.Part()
-				o := filetree.Options{Onto: true, Into: asDirectory(e.Destination), Keep: part}
+				o := filetree.Options{Onto: true, Into: e.Destination.NamesDirectory(), Keep: part}
 				if len(in.Operations) == 1 { // of several, the operations are what is counted
 					o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
 				}

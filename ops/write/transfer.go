@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"os"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
@@ -64,7 +63,7 @@ func Transfer(d registry.Desc, verb string, find func(registry.Path) (place.Plac
 					return r, err
 				}
 				part := change.Part()
-				o := filetree.Options{Create: !e.Overwrite, Keep: part, Into: os.IsPathSeparator(e.Destination.String()[len(e.Destination.String())-1])}
+				o := filetree.Options{Create: !e.Overwrite, Keep: part, Into: e.Destination.NamesDirectory()}
 				if len(in.Entries) == 1 { // of several, the entries are what is counted
 					o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
 				}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
@@ -50,7 +49,7 @@ func build(_ settings, env *registry.Env) (registry.Func[params, []write.PathRes
 			if err != nil {
 				return r, err
 			}
-			if _, err := p.Stat(); errors.Is(err, fs.ErrNotExist) && os.IsPathSeparator(e.Path.String()[len(e.Path.String())-1]) {
+			if _, err := p.Stat(); errors.Is(err, fs.ErrNotExist) && e.Path.NamesDirectory() {
 				return r, fault.New(fault.FSIsDirectory, "%s does not exist and ends in a slash, so it names a directory, which touch does not make; use mkdir, or leave the slash out", e.Path)
 			}
 			created, err := filetree.Touch(files, p)
