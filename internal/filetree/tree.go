@@ -19,12 +19,9 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
-// maxLevels is how deep a tree may be nested.
-const maxLevels = 1000
+const maxLevels = walk.MaxLevels
 
-func tooDeep(abs string) error {
-	return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s; work on its parts", maxLevels, fault.ClipTo(abs, 200))
-}
+func tooDeep(abs string) error { return walk.TooDeep(abs, "work on its parts") }
 
 // A copier is one run of Copy.
 type copier struct {
@@ -116,17 +113,12 @@ func (c *copier) fresh(ctx context.Context, l level, parent *atomicfile.Dir, nam
 		cancel, err = leaveTree(ctx, c.o.Keep, parent, temp, name)
 	}
 	if err == nil {
-		if err = atomicfile.Rename(parent, temp, parent, name, false); err == nil {
+		if err = atomicfile.Appear(parent, temp, name, l.dst); err == nil {
 			return nil
 		}
 		cancel()
-		if errors.Is(err, fs.ErrExist) {
-			err = fault.New(fault.FSAlreadyExists, "%s was created by someone else meanwhile; look at it and try again", l.dst.Abs)
-		} else {
-			err = atomicfile.Failed(l.dst, err)
-		}
 	}
-	discard(parent.Root(), temp)
+	Discard(parent.Root(), temp)
 	return err
 }
 

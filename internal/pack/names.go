@@ -9,13 +9,14 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 const (
-	maxName    = 4096 // bytes of a whole name, as of every path here
-	maxElement = 255  // bytes of one element, as file systems have it
-	maxLevels  = 1000 // directories that a file may be in, each in another
+	maxName    = 4096           // bytes of a whole name, as of every path here
+	maxElement = 255            // bytes of one element, as file systems have it
+	maxLevels  = walk.MaxLevels // directories that a file may be in, each in another
 )
 
 // badName says what makes the name of an entry unfit to be written below a

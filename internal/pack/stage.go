@@ -13,6 +13,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -108,22 +109,8 @@ func (s *stage) close() error {
 	if s.root != nil {
 		s.root.Close()
 	}
-	discard(s.up.Root(), s.temp)
+	filetree.Discard(s.up.Root(), s.temp)
 	return s.up.Close()
-}
-
-// discard removes a tree of ours, whatever its permissions.
-func discard(root *os.Root, name string) {
-	if root.RemoveAll(name) == nil {
-		return
-	}
-	fs.WalkDir(root.FS(), name, func(at string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			root.Chmod(at, 0o700)
-		}
-		return nil
-	})
-	root.RemoveAll(name)
 }
 
 // maxOpenDirs is how many directories of a stage are kept open.
@@ -259,11 +246,7 @@ func (s *stage) rename() error {
 	if err := s.up.Root().Chmod(s.temp, 0o777&^s.umask); err != nil {
 		return atomicfile.Failed(s.dst, err)
 	}
-	err := atomicfile.Rename(s.up, s.temp, s.up, s.first, false)
-	if errors.Is(err, fs.ErrExist) {
-		return fault.New(fault.FSAlreadyExists, "%s was created by someone else meanwhile; look at it and try again", s.dst.Abs)
-	}
-	return atomicfile.Failed(s.dst, err)
+	return atomicfile.Appear(s.up, s.temp, s.first, s.dst)
 }
 
 // A merger moves what was unpacked into a directory that exists.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
-	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
@@ -117,8 +116,7 @@ func (c *collector) isSelf(abs string, info fileinfo.Info) bool {
 // directory hands on l and what is in it.
 func (c *collector) directory(l level) error {
 	if l.depth >= maxLevels {
-		abs := l.dir.Place().Abs
-		return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s; pack its parts", maxLevels, fault.ClipTo(abs, 200))
+		return walk.TooDeep(l.dir.Place().Abs, "pack its parts")
 	}
 	entries, denied, err := l.dir.EntriesCounted()
 	if err != nil {

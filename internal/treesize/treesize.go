@@ -127,12 +127,9 @@ func below(ctx context.Context, l *parallel.Limit, d *walk.Dir, name string, lev
 		}
 	}
 	err = l.Divide(func(start func(func() error) error) error {
-		for first, i := 0, 0; i < len(list); i++ {
-			if end := i + 1; list[i].IsDir() || end-first == batch || end == len(list) {
-				if err := start(add(list[first:end])); err != nil {
-					return err
-				}
-				first = end
+		for some := range walk.Parts(list, batch) {
+			if err := start(add(some)); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -113,15 +113,11 @@ type part struct {
 func (l *lister) list(ctx context.Context, v *level) ([]entry.Info, treesize.Sum, error) {
 	var parts []*part
 	err := l.limit.Divide(func(start func(func() error) error) error {
-		for first, i := 0, 0; i < len(v.shown); i++ {
-			// What is below a directory may be left to others.
-			if end := i + 1; v.shown[i].IsDir() || end-first == batch || end == len(v.shown) {
-				p := &part{entries: v.shown[first:end]}
-				parts = append(parts, p)
-				if err := start(func() error { return l.describe(ctx, v, p) }); err != nil {
-					return err
-				}
-				first = end
+		for some := range walk.Parts(v.shown, batch) {
+			p := &part{entries: some}
+			parts = append(parts, p)
+			if err := start(func() error { return l.describe(ctx, v, p) }); err != nil {
+				return err
 			}
 		}
 		return nil
