@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -303,19 +302,8 @@ func (c *copier) link(ctx context.Context, l level, name string, out sink) error
 // staysIn reports whether a link in directory dir with this text never leaves
 // top, so that it means the same wherever the tree is.
 func staysIn(text, dir, top string) bool {
-	if filepath.IsAbs(text) {
-		return false
-	}
 	at, err := filepath.Rel(top, dir)
-	if err != nil {
-		return false
-	}
-	for e := range strings.SplitSeq(filepath.ToSlash(text), "/") {
-		if at = filepath.Join(at, e); !filepath.IsLocal(at) {
-			return false
-		}
-	}
-	return true
+	return err == nil && !filepath.IsAbs(text) && filepath.VolumeName(text) == "" && place.Stays(filepath.ToSlash(text), filepath.ToSlash(at))
 }
 
 // symlink makes a symbolic link called name in out.

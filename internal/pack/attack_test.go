@@ -49,7 +49,7 @@ func TestNamesThatLeadOutsideAreRefused(t *testing.T) {
 		strings.Repeat("n", 256), strings.Repeat("d/", 2100) + "f", "./../x", "a/./../../x",
 	} {
 		for file, archive := range archivesOf(t, in{name: "fine", content: "fine"}, in{name: name, content: "evil"}) {
-			t.Run(file+" "+shown(name)[:min(12, len(shown(name)))], func(t *testing.T) {
+			t.Run(file+" "+Shown(name)[:min(12, len(Shown(name)))], func(t *testing.T) {
 				refused(t, file, archive, ExtractOptions{Overwrite: true}, fault.Unarchive, "nothing was unpacked")
 				// What is not chosen is judged too.
 				refused(t, file, archive, ExtractOptions{Include: []string{"fine"}}, fault.Unarchive)
@@ -711,7 +711,7 @@ func TestArchiveThatHoldsItself(t *testing.T) {
 
 func TestOldTimesOfAZip(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(-1<<31, 0), time.Unix(1<<31-1, 0), time.Unix(1<<31, 0), time.Unix(1<<33, 0), time.Date(1700, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		extra := timeExtra(at)
+		extra := TimeExtra(at)
 		f := &zip.File{FileHeader: zip.FileHeader{Extra: extra}}
 		if binary.LittleEndian.Uint16(extra) == extraNTFS {
 			var b bytes.Buffer // package zip reads this one
@@ -727,7 +727,7 @@ func TestOldTimesOfAZip(t *testing.T) {
 			t.Errorf("%v became %v", at, have)
 		}
 	}
-	if timeExtra(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)) != nil {
+	if TimeExtra(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)) != nil {
 		t.Error("a time that cannot be told was told")
 	}
 }

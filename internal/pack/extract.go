@@ -185,7 +185,7 @@ func (x *extractor) verdict() error {
 	}
 	for name := range x.items {
 		if abs := filepath.Join(x.dst.Abs, filepath.FromSlash(name)); x.dst.Guard.Denied(abs) {
-			return fault.New(fault.FSAccessDenied, "the archive has %s, which a rule of this server denies (CONDUIT_DENIED_PATHS, or by default the well-known places of credentials); nothing was unpacked. Leave it out with exclude", shown(name))
+			return fault.New(fault.FSAccessDenied, "the archive has %s, which a rule of this server denies (CONDUIT_DENIED_PATHS, or by default the well-known places of credentials); nothing was unpacked. Leave it out with exclude", Shown(name))
 		}
 	}
 	return nil

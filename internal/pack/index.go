@@ -196,9 +196,9 @@ func (a *Archive) OpenMember(ctx context.Context, name string) (io.ReadCloser, E
 	e, ok := a.Lookup(name)
 	switch {
 	case !ok:
-		return nil, e, fault.New(fault.FSNotFound, "the archive has no entry %s", shown(name))
+		return nil, e, fault.New(fault.FSNotFound, "the archive has no entry %s", Shown(name))
 	case e.IsDir():
-		return nil, e, fault.New(fault.FSIsDirectory, "%s is a directory in the archive; name a file", shown(name))
+		return nil, e, fault.New(fault.FSIsDirectory, "%s is a directory in the archive; name a file", Shown(name))
 	case e.Link != "":
 		return io.NopCloser(strings.NewReader(e.Link)), e, nil
 	}

@@ -103,7 +103,7 @@ func handler(yield func(*member) error) archives.FileHandler {
 		m := member{name: readable(i.NameInArchive, false), mode: i.Mode(), modified: i.ModTime(), size: i.Size(), where: -1}
 		if h, ok := i.Header.(*rardecode.FileHeader); ok {
 			if h.Encrypted || h.HeaderEncrypted {
-				return encrypted(shown(m.name))
+				return encrypted(Shown(m.name))
 			}
 			if h.UnKnownSize {
 				m.size = 0

@@ -171,7 +171,7 @@ func (s *stage) finish(ctx context.Context, p *plan) error {
 		}
 	}
 	for _, name := range slices.Backward(p.those((*item).isDir)) {
-		if err := s.in(name, func(dir *os.Root, base string) error { return s.dress(dir, base, p.items[name]) }); err != nil {
+		if err := s.in(name, func(dir *os.Root, base string) error { return s.setAttributes(dir, base, p.items[name]) }); err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ func (s *stage) finish(ctx context.Context, p *plan) error {
 
 func (s *stage) symlink(dir *os.Root, base string, i *item) error {
 	if err := dir.Symlink(filepath.FromSlash(i.link), base); err != nil {
-		return twin(base, err)
+		return sameName(base, err)
 	}
 	if !i.modified.IsZero() {
 		setLinkTime(dir, base, i.modified) // where the system can
@@ -188,8 +188,8 @@ func (s *stage) symlink(dir *os.Root, base string, i *item) error {
 	return nil
 }
 
-// dress gives the directory base its permissions and time.
-func (s *stage) dress(dir *os.Root, base string, i *item) error {
+// setAttributes gives the directory base its permissions and time.
+func (s *stage) setAttributes(dir *os.Root, base string, i *item) error {
 	if !i.modified.IsZero() {
 		if err := dir.Chtimes(base, time.Time{}, i.modified); err != nil {
 			return err
@@ -198,11 +198,11 @@ func (s *stage) dress(dir *os.Root, base string, i *item) error {
 	return dir.Chmod(base, i.mode.Perm()&^s.umask)
 }
 
-// twin explains that a name is taken which the archive has only once, by one
+// sameName explains that a name is taken which the archive has only once, by one
 // that the file system holds for the same.
-func twin(name string, err error) error {
+func sameName(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return fault.Hide(fault.Unarchive, err, "the archive has two entries called %s that differ only in case or Unicode form, which are one file here; nothing was unpacked", shown(name))
+		return fault.Hide(fault.Unarchive, err, "the archive has two entries called %s that differ only in case or Unicode form, which are one file here; nothing was unpacked", Shown(name))
 	}
 	return err
 }
@@ -333,7 +333,7 @@ func (m *merger) mergeDir(from, to *atomicfile.Dir, at string, i *item) (err err
 		if err := atomicfile.Rename(from, base, to, base, false); err != nil {
 			return m.failed(at, err)
 		}
-		return m.failed(at, m.dress(to.Root(), base, i))
+		return m.failed(at, m.setAttributes(to.Root(), base, i))
 	}
 	in, err := m.w.Open(from.Child(base), false)
 	if err != nil {

@@ -137,7 +137,7 @@ func (c *collector) directory(l level) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		if badName(join(l.name, e.Name)) != "" {
+		if BadName(join(l.name, e.Name)) != "" {
 			c.tally.Names++
 			continue
 		}
@@ -232,11 +232,11 @@ func (c *collector) keepLink(l level, name, text string, target place.Place) err
 	if err != nil {
 		return err
 	}
-	if text = filepath.ToSlash(text); !stays(text, filepath.ToSlash(rel)) || c.detour(l, text) {
+	if text = filepath.ToSlash(text); !Stays(text, filepath.ToSlash(rel)) || c.detour(l, text) {
 		if text, err = filepath.Rel(at.Abs, target.Abs); err != nil {
 			return err
 		}
-		if text = filepath.ToSlash(text); !stays(text, filepath.ToSlash(rel)) {
+		if text = filepath.ToSlash(text); !Stays(text, filepath.ToSlash(rel)) {
 			c.tally.Links++
 			return nil
 		}

@@ -19,30 +19,19 @@ func (x *extractor) add(ctx context.Context, m *member) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	name, err := x.name(m)
-	if err != nil || name == "" {
-		return err
-	}
-	i := &item{mode: m.mode, modified: m.modified, size: m.size}
+	name, i, err := x.choose(m)
 	switch {
+	case err != nil || name == "":
+		return err
 	case m.hard != "":
 		return x.hardLink(name, m, i)
-	case m.mode.IsDir():
-		i.explicit = true
+	case i.isDir():
 		if _, err := x.claim(name, i); err != nil {
 			return err
 		}
 		return x.mkdir(name)
-	case i.isLink():
-		if i.link, err = linkText(m); err != nil {
-			return err
-		}
-		if i.link == "" {
-			x.note.links++
-			return nil
-		}
-	case !m.mode.IsRegular():
-		x.note.special++
+	case i.isLink() && i.link == "":
+		x.note.links++
 		return nil
 	}
 	old, err := x.claim(name, i)
@@ -53,6 +42,26 @@ func (x *extractor) add(ctx context.Context, m *member) error {
 		return err
 	}
 	return x.file(ctx, name, m, i)
+}
+
+// choose returns what is to be written for m, and under which name: "" for
+// nothing.
+func (x *extractor) choose(m *member) (name string, i *item, err error) {
+	if name, err = x.name(m); err != nil || name == "" {
+		return "", nil, err
+	}
+	i = &item{mode: m.mode, modified: m.modified, size: m.size}
+	switch {
+	case m.hard != "":
+	case i.isDir():
+		i.explicit = true
+	case i.isLink():
+		i.link, err = linkText(m)
+	case !m.mode.IsRegular():
+		x.note.special++
+		return "", nil, nil
+	}
+	return name, i, err
 }
 
 // linkText is where the link m leads, "" where the archive does not tell. Some
@@ -92,7 +101,7 @@ func (x *extractor) replace(name string, old *item) error {
 }
 
 func twice(name string) error {
-	return fault.New(fault.Unarchive, "the archive has two entries called %s, and which one counts is not said; nothing was unpacked", shown(name))
+	return fault.New(fault.Unarchive, "the archive has two entries called %s, and which one counts is not said; nothing was unpacked", Shown(name))
 }
 
 // drain waits until all that was put on the line is written.
@@ -124,19 +133,19 @@ func (x *extractor) mkdir(name string) error {
 			return err
 		}
 	}
-	return x.stage.in(name, func(dir *os.Root, base string) error { return twin(name, dir.Mkdir(base, 0o700)) })
+	return x.stage.in(name, func(dir *os.Root, base string) error { return sameName(name, dir.Mkdir(base, 0o700)) })
 }
 
 // hardLink gives a file that was unpacked before one more name.
 func (x *extractor) hardLink(name string, m *member, i *item) error {
 	to := tidy(m.hard)
-	if why := badName(to); why != "" {
-		return fault.New(fault.Unarchive, "the archive has a hard link, %s, to a name that %s: %q; nothing was unpacked", shown(name), why, shown(m.hard))
+	if why := BadName(to); why != "" {
+		return fault.New(fault.Unarchive, "the archive has a hard link, %s, to a name that %s: %q; nothing was unpacked", Shown(name), why, Shown(m.hard))
 	}
 	to, _ = strip(to, x.strip)
 	from := x.items[to]
 	if from == nil || from.isDir() {
-		return fault.New(fault.Unarchive, "the archive has %s as a hard link to %s, which is no file that was unpacked before; nothing was unpacked", shown(name), shown(m.hard))
+		return fault.New(fault.Unarchive, "the archive has %s as a hard link to %s, which is no file that was unpacked before; nothing was unpacked", Shown(name), Shown(m.hard))
 	}
 	if to == name {
 		return nil
@@ -156,7 +165,7 @@ func (x *extractor) hardLink(name string, m *member, i *item) error {
 		return err
 	}
 	if err := x.stage.root.Link(to, name); err == nil || errors.Is(err, fs.ErrExist) {
-		return twin(name, err)
+		return sameName(name, err)
 	}
 	f, err := x.stage.root.Open(to) // this file system has no hard links
 	if err != nil {
@@ -227,7 +236,7 @@ var copyBuffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
 func (x *extractor) write(dir *os.Root, base string, i *item, data []byte, rest io.Reader) error {
 	f, err := dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL|place.Nonblock, i.mode.Perm())
 	if err != nil {
-		return twin(base, err)
+		return sameName(base, err)
 	}
 	defer f.Close()
 	if err := x.put(f, data); err != nil {

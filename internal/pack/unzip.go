@@ -27,7 +27,7 @@ func (x *extractor) readZip(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		name, err := x.name(&m.member)
+		name, i, err := x.choose(&m.member)
 		if err != nil {
 			return err
 		}
@@ -35,20 +35,9 @@ func (x *extractor) readZip(ctx context.Context) error {
 			continue
 		}
 		if m.file.Flags&flagEncrypted != 0 {
-			return encrypted(shown(m.name))
+			return encrypted(Shown(m.name))
 		}
-		i := &item{mode: m.mode, modified: m.modified, size: m.size}
-		switch {
-		case m.mode.IsDir():
-			i.explicit = true
-		case i.isLink():
-			if i.link, err = linkText(&m.member); err != nil {
-				return err
-			}
-		case !m.mode.IsRegular():
-			x.note.special++
-			continue
-		default:
+		if m.mode.IsRegular() {
 			files = append(files, file{name, m})
 		}
 		old, err := x.claim(name, i)

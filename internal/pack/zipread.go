@@ -53,13 +53,10 @@ func openZip(r io.ReaderAt, size int64) ([]*zipMember, error) {
 		return nil, err
 	}
 	z.RegisterDecompressor(zip.Deflate, inflated)
-	for method, f := range map[uint16]Format{12: TarBz2, 93: TarZst, 95: TarXz} {
+	for method := range streamed {
 		z.RegisterDecompressor(method, func(r io.Reader) io.ReadCloser {
-			s, err := decompress(r, f)
-			if err != nil {
-				return failing{err}
-			}
-			return s
+			c, _ := Inflate(r, method)
+			return c
 		})
 	}
 	list := make([]*zipMember, len(z.File))
@@ -74,11 +71,11 @@ func openZip(r io.ReaderAt, size int64) ([]*zipMember, error) {
 
 func openZipFile(f *zip.File) (io.ReadCloser, error) {
 	if f.Flags&flagEncrypted != 0 {
-		return nil, encrypted(shown(readable(f.Name, true)))
+		return nil, encrypted(Shown(readable(f.Name, true)))
 	}
 	c, err := f.Open()
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return nil, fault.Hide(fault.Unarchive, err, "%s is compressed by method %d, which is not supported", shown(readable(f.Name, true)), f.Method)
+		return nil, fault.Hide(fault.Unarchive, err, "%s is compressed by method %d, which is not supported", Shown(readable(f.Name, true)), f.Method)
 	}
 	if err != nil {
 		return nil, damaged(err)
@@ -144,7 +141,7 @@ func overlapping(list []*zipMember) error {
 	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(all); i++ {
 		if all[i].begin < all[i-1].end {
-			return fault.New(fault.Unarchive, "the entries %s and %s overlap in the archive, as in archives made to fill disks; nothing was unpacked", shown(all[i-1].of.name), shown(all[i].of.name))
+			return fault.New(fault.Unarchive, "the entries %s and %s overlap in the archive, as in archives made to fill disks; nothing was unpacked", Shown(all[i-1].of.name), Shown(all[i].of.name))
 		}
 	}
 	return nil

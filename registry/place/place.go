@@ -58,6 +58,28 @@ func Within(path, dir string) bool {
 	return os.IsPathSeparator(dir[len(dir)-1]) || os.IsPathSeparator(path[len(dir)])
 }
 
+// Stays reports whether a symbolic link in dir with the relative text never
+// leaves the top that dir is relative to, if what it passes are directories.
+// Both are slash-separated.
+func Stays(text, dir string) bool {
+	depth := 0
+	if dir != "" && dir != "." {
+		depth = strings.Count(dir, "/") + 1
+	}
+	for e := range strings.SplitSeq(text, "/") {
+		switch e {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return false
+			}
+		default:
+			depth++
+		}
+	}
+	return true
+}
+
 // Child returns the place of name in the directory p. The name must be a
 // single element and no link that the caller wants followed.
 func (p Place) Child(name string) Place {

@@ -113,3 +113,23 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+func TestStays(t *testing.T) {
+	for _, c := range []struct {
+		text, dir string
+		want      bool
+	}{
+		{"x", ".", true},
+		{"", ".", true},
+		{"../x", "a", true},
+		{"../x", ".", false},
+		{"../../x", "a/b", true},
+		{"../../../x", "a/b", false},
+		{"x/../..", ".", false},
+		{"./x//../y", "", true},
+	} {
+		if got := place.Stays(c.text, c.dir); got != c.want {
+			t.Errorf("Stays(%q, %q) = %t", c.text, c.dir, got)
+		}
+	}
+}
