@@ -120,7 +120,7 @@ func (s Setting) Value(lookup func(string) (string, bool)) (any, error) {
 		variable, text = s.Env, s.Default
 	}
 	bad := func() error {
-		return fault.New(fault.ConfigInvalid, "%s is %q; it must be %s", variable, clip(text), s.Accepts())
+		return fault.New(fault.ConfigInvalid, "%s is %q; it must be %s", variable, fault.Clip(text), s.Accepts())
 	}
 	switch s.Kind {
 	case "boolean":
@@ -157,11 +157,11 @@ func (s Setting) path(lookup func(string) (string, bool)) (any, error) {
 	case variable != "" && (s.Kind == "path" || !strings.EqualFold(text, Off)):
 		full, ok := userdir.Expand(text, lookup)
 		if !ok {
-			return nil, fault.New(fault.ConfigInvalid, "%s is %q, and the home directory is not known; write the path out", variable, clip(text))
+			return nil, fault.New(fault.ConfigInvalid, "%s is %q, and the home directory is not known; write the path out", variable, fault.Clip(text))
 		}
 		abs, err := filepath.Abs(full)
 		if err != nil {
-			return nil, fault.New(fault.ConfigInvalid, "%s is %q, and the working directory is not known; write the path out", variable, clip(text))
+			return nil, fault.New(fault.ConfigInvalid, "%s is %q, and the working directory is not known; write the path out", variable, fault.Clip(text))
 		}
 		return abs, nil
 	case variable != "":

@@ -174,12 +174,7 @@ func absolute(path, base string) string {
 	return filepath.Join(base, path)
 }
 
-func clip(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:80], "") + "…"
-}
+func clip(s string) string { return fault.Clip(s) }
 
 // depth is how many agents are above this server. Agents may keep their
 // environment from the servers they start, so that of the processes above counts

@@ -16,10 +16,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/middleware"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -173,7 +173,7 @@ func (a *App) start() {
 			continue
 		}
 		a.work.Go(func() {
-			err := crew.Safely(func() error { return t.Start(a.Env.Context, a.Env) })
+			err := panics.Try(func() error { return t.Start(a.Env.Context, a.Env) })
 			if err != nil && a.Env.Context.Err() == nil {
 				a.Log.Error("background work ended", "toolset", t.Name, "err", err)
 			}

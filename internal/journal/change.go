@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -231,12 +231,10 @@ const syncers = 16
 // sync flushes the copies called files, the record, and the directories that
 // name them.
 func (c *Change) sync(files []string) error {
-	var g crew.Group
-	slots := make(chan struct{}, syncers)
+	g := parallel.New()
+	g.SetLimit(syncers)
 	for _, name := range files {
-		slots <- struct{}{}
 		g.Go(func() error {
-			defer func() { <-slots }()
 			f, err := c.dir.Open(name)
 			if err != nil {
 				return err
@@ -488,9 +486,12 @@ func (p *Part) keepTree(ctx context.Context, dir *os.File, at place.Place, now s
 		return
 	}
 	defer top.Close()
-	k := keeping{p: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	k := keeping{p: p}
+	k.g, ctx = parallel.WithContext(ctx)
+	k.g.SetLimit(runtime.GOMAXPROCS(0))
 	k.directory(ctx, top, now)
-	if k.g.Wait() != nil || ctx.Err() != nil {
+	ended := ctx.Err() // Wait ends it too
+	if k.g.Wait() != nil || ended != nil {
 		p.spoil()
 	}
 }
@@ -541,9 +542,8 @@ func weigh(ctx context.Context, dir *walk.Dir, depth int) (int64, error) {
 
 // A keeping is one run of keepTree.
 type keeping struct {
-	p     *Part
-	g     crew.Group
-	slots chan struct{} // one for every goroutine at work
+	p *Part
+	g *parallel.Group
 }
 
 const filesAtATime = 64
@@ -560,7 +560,7 @@ func (k *keeping) directory(ctx context.Context, dir *walk.Dir, now state) {
 	}
 	var files []string
 	for _, e := range entries {
-		if ctx.Err() != nil || k.g.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 		if !e.IsDir() {
@@ -580,9 +580,7 @@ func (k *keeping) directory(ctx context.Context, dir *walk.Dir, now state) {
 	}
 	for some := range slices.Chunk(files, filesAtATime) {
 		dir.Retain()
-		k.slots <- struct{}{}
 		k.g.Go(func() error {
-			defer func() { <-k.slots }()
 			defer dir.Close()
 			for _, name := range some {
 				if ctx.Err() != nil || !k.one(ctx, dir, name) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -100,7 +100,7 @@ func NewPlan(ctx context.Context, files []*File, o Options) (*Plan, error) {
 	}
 	for _, s := range p.Steps {
 		if s.Err == nil {
-			s.Err = crew.Safely(func() error { return p.work(ctx, s) })
+			s.Err = panics.Try(func() error { return p.work(ctx, s) })
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -186,7 +186,7 @@ func (p *Plan) place(name string) (place.Place, error) {
 	local := filepath.FromSlash(name)
 	switch {
 	case !filepath.IsLocal(local) || filepath.Clean(local) == ".":
-		return place.Place{}, fault.New(fault.FSBadPathInput, "the patch names %q; names are relative to base_path, without \"..\" and not absolute", clip(name))
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the patch names %q; names are relative to base_path, without \"..\" and not absolute", fault.ClipTo(name, repeated))
 	case inGit(local):
 		return place.Place{}, fault.New(fault.FSAccessDenied, "%s lies in the .git directory, which patches do not change", name)
 	}

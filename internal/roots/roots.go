@@ -149,13 +149,13 @@ func (r *Roots) DeniedRules() []string { return r.rules.configured }
 // HoldsRoot reports whether abs is an allowed directory or contains one.
 func (r *Roots) HoldsRoot(abs string) bool {
 	for _, d := range r.dirs {
-		if contains(abs, d.abs) {
+		if place.Within(d.abs, abs) {
 			return true
 		}
 	}
 	r.guests.RLock()
 	defer r.guests.RUnlock()
-	if slices.ContainsFunc(r.guests.dirs, func(d *dir) bool { return contains(abs, d.abs) }) {
+	if slices.ContainsFunc(r.guests.dirs, func(d *dir) bool { return place.Within(d.abs, abs) }) {
 		return true
 	}
 	return r.outer != nil && r.outer.HoldsRoot(abs)
@@ -191,7 +191,7 @@ func (r *Roots) admitted(abs string) *dir {
 	r.guests.RLock()
 	defer r.guests.RUnlock()
 	for _, d := range r.guests.dirs {
-		if contains(d.abs, abs) {
+		if place.Within(abs, d.abs) {
 			return d
 		}
 	}
@@ -240,17 +240,6 @@ func (d *dir) handle() (*place.Base, error) {
 	// An older handle may still serve calls in flight; it closes when collected.
 	d.open.Store(h)
 	return h.Base, nil
-}
-
-// contains reports whether path is dir or lies below it, by components.
-func contains(dir, path string) bool {
-	if path == dir {
-		return true
-	}
-	if !strings.HasPrefix(path, dir) {
-		return false
-	}
-	return os.IsPathSeparator(dir[len(dir)-1]) || os.IsPathSeparator(path[len(dir)])
 }
 
 // expand resolves "~" at the start of a path.
@@ -393,7 +382,7 @@ func (r *Roots) outside(raw string) error {
 func (r *Roots) holding(abs string) *dir {
 	var best *dir
 	for _, d := range r.dirs {
-		if contains(d.abs, abs) && (best == nil || len(d.abs) > len(best.abs)) {
+		if place.Within(abs, d.abs) && (best == nil || len(d.abs) > len(best.abs)) {
 			best = d
 		}
 	}

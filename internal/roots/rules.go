@@ -8,6 +8,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // rules are the paths denied within the allowed directories. A rule covers what
@@ -94,14 +95,14 @@ func fold(p string) string {
 // coverState reports whether abs is, or lies in, a file of the server's own.
 func (r *rules) coverState(abs string) bool {
 	abs = fold(abs)
-	return slices.ContainsFunc(r.state, func(p string) bool { return contains(p, abs) })
+	return slices.ContainsFunc(r.state, func(p string) bool { return place.Within(abs, p) })
 }
 
 // cover reports whether a configured rule matches abs or a directory above it.
 func (r *rules) cover(abs string) bool {
 	abs = fold(abs)
 	for _, p := range r.literal {
-		if contains(p, abs) {
+		if place.Within(abs, p) {
 			return true
 		}
 	}
@@ -175,14 +176,14 @@ func (r *rules) reach(abs string) bool {
 		return true
 	}
 	abs = fold(abs)
-	below := func(p string) bool { return contains(abs, p) }
+	below := func(p string) bool { return place.Within(p, abs) }
 	if slices.ContainsFunc(r.literal, below) || slices.ContainsFunc(r.state, below) {
 		return true
 	}
 	slashed := filepath.ToSlash(abs)
 	for _, p := range r.anchored {
 		base, _ := doublestar.SplitPattern(p)
-		if contains(slashed, base) || contains(base, slashed) {
+		if place.Within(base, slashed) || place.Within(slashed, base) {
 			return true
 		}
 	}

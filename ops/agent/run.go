@@ -7,7 +7,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -96,7 +96,7 @@ func heartbeat(ctx context.Context) (tell func(message string), stop func()) {
 	tell = func(message string) { registry.Progress(ctx, steps.Add(1), 0, message) }
 	began := time.Now()
 	done := make(chan struct{})
-	var g crew.Group
+	g := parallel.New()
 	g.Go(func() error {
 		t := time.NewTicker(silence)
 		defer t.Stop()

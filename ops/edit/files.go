@@ -10,12 +10,11 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -240,17 +239,12 @@ func stop(all []*work) bool {
 
 // prepare reads files and works out what is to become of them.
 func (f *Files) prepare(ctx context.Context, some []*work) error {
-	var next atomic.Int64
-	var g crew.Group
-	for range min(runtime.GOMAXPROCS(0), len(some)) {
+	g := parallel.New()
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, w := range some {
 		g.Go(func() error {
-			for i := next.Add(1) - 1; int(i) < len(some); i = next.Add(1) - 1 {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if w := some[i]; w.err == nil {
-					w.err = f.edit(ctx, w)
-				}
+			if w.err == nil && ctx.Err() == nil {
+				w.err = f.edit(ctx, w)
 			}
 			return ctx.Err() // which a file's own error may have been
 		})

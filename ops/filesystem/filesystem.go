@@ -11,7 +11,6 @@ package filesystem
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -103,12 +102,6 @@ func located(p registry.Path, err error) error {
 		return err
 	}
 	return fault.Hide(fault.FSNotFound, err, "no such file or directory: %s (resolved to %s, project root %s)", p, at.Abs, at.Root.Name())
-}
-
-// asDirectory reports whether p is written as only a directory is.
-func asDirectory(p registry.Path) bool {
-	s := p.String()
-	return s != "" && os.IsPathSeparator(s[len(s)-1])
 }
 
 // below is the path of rel in the directory dir, as other calls would give it.
