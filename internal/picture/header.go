@@ -76,6 +76,9 @@ func readHeader(data []byte, mime string) (*header, error) {
 		h.kind, err = kindGIF, h.readGIF(data)
 	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
 		h.kind, err = kindWebP, h.readWebP(data)
+		if err == nil && h.frames == 1 {
+			h.width, h.height, err = webpSize(data)
+		}
 	case bytes.HasPrefix(data, []byte("II*\x00")), bytes.HasPrefix(data, []byte("MM\x00*")):
 		h.kind, err = kindTIFF, h.readTIFF(data)
 	case bytes.HasPrefix(data, []byte("BM")) && len(data) >= 26:

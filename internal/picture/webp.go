@@ -28,6 +28,13 @@ func decodeWebP(r io.Reader) (image.Image, error) {
 	return m, nil
 }
 
+// webpSize returns the size of what decodeWebP decodes of a still, as the decoder
+// reads it: a file may hold several chunks, each of a size of its own.
+func webpSize(data []byte) (width, height int, err error) {
+	c, err := webp.DecodeConfig(bytes.NewReader(data))
+	return c.Width, c.Height, err
+}
+
 func widen(m *image.YCbCr) {
 	var luma, chroma [256]byte
 	for i := range 256 {
@@ -98,12 +105,13 @@ func firstWebPFrame(ctx context.Context, data []byte, width, height int) (image.
 		if flags != 0 {
 			parts = append([][]byte{vp8x(flags, w, h)}, parts...)
 		}
-		m, err := decodeWebP(bytes.NewReader(riff(parts...)))
+		still := riff(parts...)
+		if sw, sh, err := webpSize(still); err != nil || sw != w || sh != h {
+			return nil, errors.Join(err, errors.New("a frame of another size than it says"))
+		}
+		m, err := decodeWebP(bytes.NewReader(still))
 		if err != nil {
 			return nil, err
-		}
-		if s := m.Bounds().Size(); s.X != w || s.Y != h {
-			return nil, errors.New("a frame of another size than it says")
 		}
 		if w == width && h == height {
 			return m, nil
