@@ -14,6 +14,7 @@ import (
 	"image"
 	"io"
 	"math"
+	"runtime"
 	"strings"
 
 	"golang.org/x/image/bmp"
@@ -24,9 +25,10 @@ import (
 )
 
 const (
-	maxPixels      = 100_000_000 // of the largest image that is decoded
-	pixelsAtATime  = 25_000_000  // of all images that are worked on
-	tooLargeFormat = "%d x %d pixels are more than the 100 megapixels that are decoded"
+	maxPixels       = 100_000_000 // of the largest image that is decoded
+	pixelsAtATime   = 25_000_000  // of all images that are worked on
+	worthCollecting = 2_000_000   // of an image whose memory is not left to the next collection
+	tooLargeFormat  = "%d x %d pixels are more than the 100 megapixels that are decoded"
 )
 
 var working = semaphore.NewWeighted(pixelsAtATime)
@@ -164,6 +166,9 @@ func run[T any](ctx context.Context, src source, mime string, f func(h *header) 
 			r.value, err = f(h)
 			return err
 		})
+		if room > worthCollecting {
+			runtime.GC() // what follows is put where the pixels were
+		}
 		done <- r
 	}()
 	select {
