@@ -84,15 +84,16 @@ func profileChunks(profile []byte) [][]byte {
 // at most that many bytes, else the error is errTooLong.
 func encodePNG(ctx context.Context, m image.Image, colours [][]byte, most int) ([]byte, error) {
 	m = reduce(m, slices.ContainsFunc(colours, func(c []byte) bool { return string(c[4:8]) == "iCCP" }))
-	b := output{ctx: ctx, most: most}
+	chunks := slices.Concat(colours...)
+	b := output{ctx: ctx, most: most - len(chunks)}
 	if most < unlimited {
 		b.data = make([]byte, 0, most)
 	}
 	e := png.Encoder{CompressionLevel: worthwhile(m)}
 	err := e.Encode(&b, m)
-	if err == nil && len(colours) > 0 {
+	if err == nil {
 		const afterIHDR = len(pngSignature) + 25
-		b.data = slices.Insert(b.data, afterIHDR, slices.Concat(colours...)...)
+		b.data = slices.Insert(b.data, afterIHDR, chunks...)
 	}
 	return b.data, err
 }
