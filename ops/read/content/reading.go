@@ -41,7 +41,6 @@ type reading struct {
 	threshold int64 // from which images are compressed
 	quality   int
 	web       *fetch.Fetcher
-	easel     chan struct{} // held by whoever works on a picture
 	log       *slog.Logger
 }
 
@@ -280,7 +279,15 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 	}
 	if strings.HasPrefix(r.MIMEType, "image/") && !c.ranged() {
 		if r.Compressed = new(false); n > c.threshold && picture.Compressible(r.MIMEType) {
-			return c.image(ctx, in, r)
+			small, err := c.compress(ctx, in, &r)
+			if err != nil {
+				return result{}, err
+			}
+			if small != nil {
+				r.OriginalSize = in.size
+				r.encode(small, in.name)
+				return c.tag(ctx, in, r, true)
+			}
 		}
 	}
 	if n <= inMemory {
@@ -298,6 +305,15 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 		}
 	}
 	return c.tag(ctx, in, r, n == in.size)
+}
+
+// encode holds or streams b in base64.
+func (r *result) encode(b []byte, name string) {
+	if len(b) <= inMemory {
+		r.hold(base64.StdEncoding.EncodeToString(b))
+	} else {
+		r.stream(textfile.NewBase64(bytes.NewReader(b), 0, int64(len(b)), name))
+	}
 }
 
 // A lateETag is the etag of a file whose whole content is written before it. Of
