@@ -130,13 +130,16 @@ func (m *Mux) listed(next mcp.MethodHandler) mcp.MethodHandler {
 func (m *Mux) unknownTool(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "tools/call" {
-			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && p != nil && m.tools[p.Name] == nil {
+			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && p != nil && !m.Has(p.Name) {
 				return m.Call(ctx, p.Name, p.Arguments)
 			}
 		}
 		return next(ctx, method, req)
 	}
 }
+
+// Has reports whether there is a tool called name.
+func (m *Mux) Has(name string) bool { return m.tools[name] != nil }
 
 // Tools returns what tools/list tells, sorted by name.
 func (m *Mux) Tools() []*mcp.Tool {
