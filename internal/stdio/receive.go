@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -258,19 +259,39 @@ func cancelled(params json.RawMessage) jsonrpc.ID {
 
 // A message is one JSON text of the input.
 type message struct {
-	scan scanner
-	max  int64
-	size int64    // bytes of the message, all counted
-	kept [][]byte // the message, unless it is longer than max
+	scan  scanner
+	max   int64
+	size  int64           // bytes of the message, all counted
+	kept  [][]byte        // the message, unless it is longer than max
+	large strings.Builder // it is here once it is longer than reserve
 }
+
+// reserve is how long a message gets before room is made for the longest: pieces
+// that are joined in the end take twice the memory, and room that nothing was
+// written to takes none.
+const reserve = 1 << 20
+
+// maxReserve bounds the room that is made at once.
+const maxReserve = 64 << 20
 
 // add appends the next piece of the message.
 func (m *message) add(b []byte) {
 	m.scan.feed(b)
-	if m.size += int64(len(b)); m.size > m.max+int64(len("\r\n")) {
-		m.kept = nil
-	} else {
+	most := m.max + int64(len("\r\n"))
+	switch m.size += int64(len(b)); {
+	case m.size > most:
+		m.kept, m.large = nil, strings.Builder{}
+	case m.size <= reserve:
 		m.kept = append(m.kept, bytes.Clone(b))
+	default:
+		if m.large.Len() == 0 {
+			m.large.Grow(int(min(most, maxReserve)))
+			for _, piece := range m.kept {
+				m.large.Write(piece)
+			}
+			m.kept = m.kept[:0]
+		}
+		m.large.Write(b)
 	}
 }
 
@@ -278,12 +299,22 @@ func (m *message) add(b []byte) {
 func (m *message) reset() {
 	m.scan.reset()
 	m.size = 0
+	m.large = strings.Builder{}
 	clear(m.kept)
 	m.kept = m.kept[:0]
 }
 
-// text is the whole message, if it is not longer than max.
+// text is the whole message, if it is not longer than max. Who takes over a part
+// of it may change that.
 func (m *message) text() []byte {
+	if n := m.large.Len(); n > 0 {
+		s := m.large.String()
+		if m.large.Cap() > 2*n {
+			s = strings.Clone(s)
+		}
+		m.large = strings.Builder{}
+		m.kept = append(m.kept, unsafe.Slice(unsafe.StringData(s), n))
+	}
 	if len(m.kept) > 1 {
 		m.kept = [][]byte{slices.Concat(m.kept...)}
 	}
