@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -97,59 +96,4 @@ type failure struct {
 func (f failure) Lean(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s: %s", f.Code, f.Message)
 	return err
-}
-
-// Outline tells the arguments of c without their content: member names with
-// scalars and paths as they are, long strings by their length.
-func (c *Call) Outline() string {
-	var b strings.Builder
-	outline(&b, &scanner{b: c.Args}, 0)
-	return b.String()
-}
-
-const outlineLongest = 200
-
-func outline(b *strings.Builder, s *scanner, depth int) {
-	if b.Len() > 4096 || depth > 4 {
-		b.WriteString("…")
-		s.skip()
-		return
-	}
-	switch s.peek() {
-	case '{':
-		b.WriteByte('{')
-		first := true
-		s.members(func(name []byte) error {
-			if !first {
-				b.WriteByte(' ')
-			}
-			first = false
-			fmt.Fprintf(b, "%s:", fault.Clip(string(name)))
-			if string(name) == "content" || strings.HasSuffix(string(name), "_text") {
-				v, err := s.skip()
-				fmt.Fprintf(b, "(%d bytes)", len(v))
-				return err
-			}
-			outline(b, s, depth+1)
-			return nil
-		})
-		b.WriteByte('}')
-	case '[':
-		b.WriteByte('[')
-		s.elements(func(n int) error {
-			if n > 0 {
-				b.WriteByte(' ')
-			}
-			outline(b, s, depth+1)
-			return nil
-		})
-		b.WriteByte(']')
-	default:
-		v, _ := s.skip()
-		if len(v) > outlineLongest {
-			fmt.Fprintf(b, "(%d bytes)", len(v))
-			return
-		}
-		b.Write(v)
-	}
 }

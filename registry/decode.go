@@ -21,6 +21,7 @@ import (
 type objectPlan struct {
 	fields map[string]*fieldPlan
 	names  []string // in the schema's order
+	hides  bool     // a field, or one of a field's, is hidden
 }
 
 type fieldPlan struct {
@@ -29,10 +30,14 @@ type fieldPlan struct {
 	schema   *jsonschema.Schema
 	position int // among the object's fields
 	required bool
+	log      string // its tag, see [Call.Outline]
 	value    valuePlan
 	elem     valuePlan   // of an array
 	object   *objectPlan // of a struct, or of the elements of an array of structs
 }
+
+// hidden reports whether the log tells but the length of the field.
+func (f *fieldPlan) hidden() bool { return f.log == "content" || f.log == "secret" }
 
 type valuePlan uint8
 
@@ -67,14 +72,18 @@ func planObject(id string, t reflect.Type, s *jsonschema.Schema) *objectPlan {
 			panic(fmt.Sprintf("registry: %s: parameter %q needs a json tag with its name", id, pair.Key))
 		}
 		fp := &fieldPlan{name: pair.Key, index: f.Index, schema: pair.Value, position: len(p.names),
-			required: slices.Contains(s.Required, pair.Key)}
+			required: slices.Contains(s.Required, pair.Key), log: f.Tag.Get("log")}
 		at := id + "." + pair.Key
+		if !slices.Contains([]string{"", "plain", "content", "secret"}, fp.log) {
+			panic(fmt.Sprintf("registry: %s: log must be plain, content or secret, not %q", at, fp.log))
+		}
 		if f.Type.Kind() == reflect.Slice {
 			fp.value = planArray
 			fp.elem, fp.object = planValue(at, f.Type.Elem(), pair.Value.Items)
 		} else {
 			fp.value, fp.object = planValue(at, f.Type, pair.Value)
 		}
+		p.hides = p.hides || fp.hidden() || fp.object != nil && fp.object.hides
 		p.fields[pair.Key] = fp
 		p.names = append(p.names, pair.Key)
 	}
