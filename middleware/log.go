@@ -25,7 +25,7 @@ func Log(log *slog.Logger) registry.Middleware {
 			start := time.Now()
 			defer func() {
 				if r := recover(); r != nil {
-					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", fmt.Sprint(r), "stack", string(debug.Stack()))
+					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", c.Redact(fmt.Sprint(r)), "stack", string(debug.Stack()))
 					err = fmt.Errorf("panic: %v", r)
 				}
 				took := time.Since(start)
