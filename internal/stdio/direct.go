@@ -63,7 +63,9 @@ func (m *message) toolCall(meta mcp.Meta, known func(tool string) bool) *request
 	if v := revision(meta); v != "" {
 		var caps struct {
 			mcp.ClientCapabilities
-			Roots *mcp.RootCapabilities `json:"roots"`
+			Roots *struct {
+				ListChanged bool `json:"listChanged"`
+			} `json:"roots"`
 		}
 		var client mcp.Implementation
 		if r.stateless = true; !slices.Contains(mcp.SupportedProtocolVersions(), v) || !decodes(meta, mcp.MetaKeyClientCapabilities, &caps) {
@@ -208,11 +210,11 @@ func (c *conn) run(d *direct) {
 		}
 		o.line = mustEncode(unencodable(d.id))
 	}
-	switch c.answer(d.id, o) {
-	case alone:
+	switch queued, more := c.answer(d.id, o); {
+	case more:
+		signal(c.wake) // the replies may leave together
+	case queued:
 		c.flush()
-	case among:
-		signal(c.wake)
 	}
 }
 

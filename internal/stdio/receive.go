@@ -53,7 +53,7 @@ func (c *conn) read() {
 // receive reads messages until the input or the session ends or another reader
 // has taken the place of r.
 func (c *conn) receive(r *reader) error {
-	defer r.watch.rest()
+	defer r.watch.stop()
 	for {
 		m, err := c.in.next()
 		if c.in.framed {

@@ -214,7 +214,7 @@ func (c *conn) Close() error {
 		}
 		c.mu.Unlock()
 		close(c.closed)
-		c.stalled.rest()
+		c.stalled.stop()
 		for _, o := range left {
 			c.Bodies.Drop(o.line)
 		}
@@ -314,24 +314,16 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 	}
 	c.mu.Unlock()
 	o := &outgoing{line: c.encode(reply), sent: make(chan struct{})}
-	if c.answer(reply.ID, o) == dropped {
+	if queued, _ := c.answer(reply.ID, o); !queued {
 		return nil
 	}
 	signal(c.wake)
 	return c.await(o)
 }
 
-// The fate of an answer.
-type fate uint8
-
-const (
-	dropped fate = iota // nobody waits for it
-	alone               // nobody waits for another
-	among               // others are to come
-)
-
-// answer queues o, the reply to the call id.
-func (c *conn) answer(id jsonrpc.ID, o *outgoing) fate {
+// answer queues o, the reply to the call id, unless nobody waits for it any more.
+// It reports whether it did, and whether the client waits for another reply.
+func (c *conn) answer(id jsonrpc.ID, o *outgoing) (queued, more bool) {
 	c.mu.Lock()
 	cl := c.calls[id]
 	delete(c.calls, id) // the client may use the id again as soon as it has the reply
@@ -345,17 +337,14 @@ func (c *conn) answer(id jsonrpc.ID, o *outgoing) fate {
 	if c.ended || cl != nil && cl.cancelled {
 		c.mu.Unlock()
 		c.Bodies.Drop(o.line)
-		return dropped
+		return false, false
 	}
 	defer c.mu.Unlock()
 	if cl != nil && !cl.parked {
 		c.waiting--
 	}
 	c.enqueue(o)
-	if c.waiting == 0 {
-		return alone
-	}
-	return among
+	return true, c.waiting > 0
 }
 
 // await returns once o has left. io.EOF tells the SDK that the session has
