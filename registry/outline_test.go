@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,14 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
-	"github.com/conduit-mcp/conduit-mcp/internal/zipws"
-	"github.com/conduit-mcp/conduit-mcp/middleware"
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
@@ -123,24 +118,15 @@ func TestHiddenArgumentsAreNotLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := roots.New(roots.Config{Allowed: []string{dir}, Home: dir, Project: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
 	// Agents are programs of the machine.
 	set, err := registry.Linked(func(tool registry.Tool, _ registry.Desc) bool { return tool.Toolset != "agent" })
 	if err != nil {
 		t.Fatal(err)
 	}
-	var logged bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	env := map[string]string{"CONDUIT_JOURNAL_DIR": "NONE", "CONDUIT_ZIP_DATA_DIR": t.TempDir()}
-	e := &registry.Env{Log: log, Guard: r, Now: time.Now, Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok }}
-	t.Cleanup(func() { e.Close() })
-	if _, err = registry.Shared(e, func(*registry.Env) (zipws.Host, error) { return r, nil }); err != nil {
-		t.Fatal(err)
-	}
-	m, err := mux.New(set, e, registry.Chain(middleware.Errors(log), middleware.Log(log), middleware.Decode(), middleware.PathGuard(r.Resolve, r.ResolveBelow)), mux.Options{})
+	log := filepath.Join(t.TempDir(), "log")
+	a, err := app.New(app.Options{Set: set, Environ: map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": dir, "LOG_LEVEL": "DEBUG",
+		"CONDUIT_LOG_FILE_PATH": log, "CONDUIT_JOURNAL_DIR": "NONE", "CONDUIT_ZIP_DATA_DIR": t.TempDir()}})
+	t.Cleanup(a.Close)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,16 +146,23 @@ func TestHiddenArgumentsAreNotLogged(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				logged.Reset()
-				if _, err := m.Call(t.Context(), op.Tool, given); err != nil {
+				if err := os.Truncate(log, 0); err != nil {
 					t.Fatal(err)
 				}
-				if strings.Contains(logged.String(), marker) {
-					t.Errorf("%s: %s\nthe log has\n%s", op.ID(), given, logged.String())
+				if _, err := a.Call(t.Context(), op.Tool, slices.Clone(given)); err != nil {
+					t.Fatal(err)
 				}
-				failed += strings.Count(logged.String(), "level=ERROR")
-				if !strings.Contains(logged.String(), "msg=request") || bytes.Contains(given, []byte(`"shown"`)) && !strings.Contains(logged.String(), `\"shown\"`) {
-					t.Errorf("%s: %s\nthe log lacks what it may tell:\n%s", op.ID(), given, logged.String())
+				b, err := os.ReadFile(log)
+				if err != nil {
+					t.Fatal(err)
+				}
+				logged := string(b)
+				if strings.Contains(logged, marker) {
+					t.Errorf("%s: %s\nthe log has\n%s", op.ID(), given, logged)
+				}
+				failed += strings.Count(logged, `"level":"ERROR"`)
+				if !strings.Contains(logged, `"msg":"request"`) || bytes.Contains(given, []byte(`"shown"`)) && !strings.Contains(logged, `\"shown\"`) {
+					t.Errorf("%s: %s\nthe log lacks what it may tell:\n%s", op.ID(), given, logged)
 				}
 			}
 		}
