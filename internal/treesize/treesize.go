@@ -126,9 +126,9 @@ func below(ctx context.Context, l *parallel.Limit, d *walk.Dir, name string, lev
 			return nil
 		}
 	}
-	err = l.Divide(func(start func(func() error) error) error {
+	err = l.Divide(func(d *parallel.Division) error {
 		for some := range walk.Parts(list, batch) {
-			if err := start(add(some)); err != nil {
+			if err := d.Go(add(some)); err != nil {
 				return err
 			}
 		}

@@ -112,11 +112,11 @@ type part struct {
 // list describes what v shows, in order, and adds up the sizes of all.
 func (l *lister) list(ctx context.Context, v *level) ([]entry.Info, treesize.Sum, error) {
 	var parts []*part
-	err := l.limit.Divide(func(start func(func() error) error) error {
+	err := l.limit.Divide(func(d *parallel.Division) error {
 		for some := range walk.Parts(v.shown, batch) {
 			p := &part{entries: some}
 			parts = append(parts, p)
-			if err := start(func() error { return l.describe(ctx, v, p) }); err != nil {
+			if err := d.Go(func() error { return l.describe(ctx, v, p) }); err != nil {
 				return err
 			}
 		}
