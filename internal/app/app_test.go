@@ -219,7 +219,7 @@ func TestActiveSettings(t *testing.T) {
 func TestBadOptionsLeaveALog(t *testing.T) {
 	_, environ := world(t, map[string]string{"CONDUIT_ALLOWED_PATHS": "/nonexistent"})
 	a, err := app.New(app.Options{Environ: environ, Serving: true})
-	defer a.Close()
+	t.Cleanup(a.Close)
 	coded := new(fault.Error)
 	if !errors.As(err, &coded) || coded.Code != fault.FSBadAllowedPath || a.Log == nil {
 		t.Errorf("%v", err)
