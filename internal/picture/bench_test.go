@@ -44,7 +44,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Fit(b.Context(), data, "", Limits{MaxSide: 1568, MaxBytes: 5 << 20}); err != nil {
+				if _, err := fit(b, data, "", Limits{MaxSide: 1568, MaxBytes: 5 << 20}); err != nil {
 					b.Fatal(err)
 				}
 			}

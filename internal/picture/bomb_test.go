@@ -111,7 +111,7 @@ func TestSizeIsOfWhatIsDecoded(t *testing.T) {
 			if out, why, err := compress(t, data, "", 75); out != nil || err == nil && why == "" {
 				t.Errorf("%s: %d bytes, %q, %v", name, len(out), why, err)
 			}
-			_, err := Fit(t.Context(), data, "", Limits{MaxSide: 10})
+			_, err := fit(t, data, "", Limits{MaxSide: 10})
 			if code, _ := fault.Of(err); code != fault.ImageProcessing {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -146,7 +146,7 @@ func TestLiarsAreNotDecoded(t *testing.T) {
 		if out != nil || err != nil || !strings.Contains(why, "100 megapixels") {
 			t.Errorf("%s: %d bytes, %q, %v", mime, len(out), why, err)
 		}
-		_, err = Fit(t.Context(), data, mime, Limits{MaxSide: 100})
+		_, err = fit(t, data, mime, Limits{MaxSide: 100})
 		if code, _ := fault.Of(err); code != fault.ImageProcessing {
 			t.Errorf("%s: %v", mime, err)
 		}
@@ -208,7 +208,7 @@ func corpus(t testing.TB) map[string][]byte {
 func attempt(t testing.TB, data []byte) {
 	t.Helper()
 	_, _, err := compress(t, data, "", 75)
-	f, err2 := Fit(t.Context(), data, "", Limits{MaxSide: 16, MaxBytes: 3000})
+	f, err2 := fit(t, data, "", Limits{MaxSide: 16, MaxBytes: 3000})
 	_, _, err3 := dimensions(data)
 	for _, err := range []error{err, err2, err3} {
 		if err == nil {

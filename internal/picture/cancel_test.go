@@ -14,7 +14,7 @@ func TestCancelled(t *testing.T) {
 		if _, _, err := Compress(ctx, bytes.NewReader(data), int64(len(data)), "", 75); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := Fit(ctx, data, "", Limits{MaxSide: 9}); !errors.Is(err, context.Canceled) {
+		if _, err := Fit(ctx, bytes.NewReader(data), int64(len(data)), "", Limits{MaxSide: 9}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

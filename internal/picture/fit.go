@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"image"
+	"io"
 	"math"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -38,18 +39,22 @@ var qualities = [...]int{85, 75, 65, 50}
 // Errors are ERR_UNSUPPORTED_IMAGE_TYPE, ERR_IMAGE_PROCESSING_FAILED for an
 // image that is damaged, has more than 100 megapixels or cannot be made as
 // small, and that of ctx.
-func Fit(ctx context.Context, data []byte, mime string, l Limits) (Fitted, error) {
-	return run(ctx, memory(data), mime, func(h *header) (out Fitted, err error) {
+func Fit(ctx context.Context, file io.ReaderAt, size int64, mime string, l Limits) (Fitted, error) {
+	src := newSource(file, size)
+	return run(ctx, src, mime, func(h *header) (out Fitted, err error) {
 		out.OriginalWidth, out.OriginalHeight = h.upright()
-		if h.accepted() && l.allow(h.width, h.height, len(data)) {
+		if h.accepted() && l.allow(h.width, h.height, int(size)) {
 			// What clients take they decode, and some give up the whole
 			// conversation over an image that is damaged.
 			if !h.tooLarge() {
-				if _, err := h.decode(ctx, memory(data)); err != nil {
+				if _, err := h.decode(ctx, src); err != nil {
 					return out, err
 				}
 			}
-			out.Data, out.MIME, out.Width, out.Height = data, h.kind.mime(), h.width, h.height
+			if out.Data = src.part(0, size); out.Data == nil {
+				return out, errShort
+			}
+			out.MIME, out.Width, out.Height = h.kind.mime(), h.width, h.height
 			return out, nil
 		}
 		if h.tooLarge() {
@@ -61,7 +66,7 @@ func Fit(ctx context.Context, data []byte, mime string, l Limits) (Fitted, error
 				out.Note = "This is the first of several pages; format base64 gives the original."
 			}
 		}
-		m, err := h.decode(ctx, memory(data))
+		m, err := h.decode(ctx, src)
 		if err != nil {
 			return out, err
 		}
@@ -96,8 +101,10 @@ func (f *Fitted) encode(ctx context.Context, m image.Image, h *header, l Limits)
 	}
 	alpha := !opaque(m)
 	for side := l.MaxSide; ; {
-		s := m.Bounds().Size()
-		width, height := within(s.X, s.Y, side)
+		width, height := within(h.width, h.height, side)
+		for worthHalving(m, width, height) {
+			halve(m)
+		}
 		small := turn(resize(m, width, height), h.orientation)
 		if err := ctx.Err(); err != nil {
 			return err

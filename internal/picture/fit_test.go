@@ -48,7 +48,7 @@ func TestFit(t *testing.T) {
 		{"TIFF of a photograph", stdTIFF(t, src), Limits{}, "image/jpeg", false},
 		{"BMP of few colours", stdBMP(t, lines), Limits{}, "image/png", false},
 	} {
-		f, err := Fit(t.Context(), c.data, "", c.l)
+		f, err := fit(t, c.data, "", c.l)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -83,7 +83,7 @@ func TestFit(t *testing.T) {
 			}
 		}
 	}
-	_, err := Fit(t.Context(), stdJPEG(t, src, 90), "", Limits{MaxBytes: 10})
+	_, err := fit(t, stdJPEG(t, src, 90), "", Limits{MaxBytes: 10})
 	if code, message := fault.Of(err); code != fault.ImageProcessing || !strings.Contains(message, "10 bytes") {
 		t.Errorf("%v", err)
 	}
@@ -103,7 +103,7 @@ func TestFitKeepsToTheLimits(t *testing.T) {
 			data = stdGIF(t, src)
 		}
 		l := Limits{MaxSide: 1 + rng.IntN(200), MaxBytes: int64(1500 + rng.IntN(20000))}
-		f, err := Fit(t.Context(), data, "", l)
+		f, err := fit(t, data, "", l)
 		if err != nil {
 			t.Fatalf("%v %+v: %v", src.Rect, l, err)
 		}
@@ -111,5 +111,23 @@ func TestFitKeepsToTheLimits(t *testing.T) {
 		if s.X != f.Width || s.Y != f.Height || !l.allow(s.X, s.Y, len(f.Data)) || f.OriginalWidth != src.Rect.Dx() || f.OriginalHeight != src.Rect.Dy() {
 			t.Errorf("%v %+v: %v, %d bytes, said to be %d x %d", src.Rect, l, s, len(f.Data), f.Width, f.Height)
 		}
+	}
+}
+
+func TestHalve(t *testing.T) {
+	for _, name := range []string{"420.jpg", "422.jpg", "440.jpg", "444.jpg", "411.jpg", "gray"} {
+		data := stdJPEG(t, grayed(photo(61, 43, false)), 98)
+		if name != "gray" {
+			data = file(t, name)
+		}
+		m := decoded(t, data)
+		want := imaging.Resize(imaging.Clone(m), 31, 22, imaging.Box)
+		halve(m)
+		if p := psnr(t, want, m); p < 33 {
+			t.Errorf("%s: %.1f dB", name, p)
+		}
+	}
+	if m := photo(300, 200, false); worthHalving(m, 3, 2) || worthHalving(grayed(m), 130, 90) || !worthHalving(grayed(m), 100, 70) {
+		t.Error("halved where another way is better, or not where it is worth it")
 	}
 }

@@ -169,7 +169,7 @@ func TestProfileIsKept(t *testing.T) {
 		t.Error("the comment was kept")
 	}
 	check("turned JPEG", compressed(t, withSegment(with, 0xe1, append([]byte(exifPrefix), exif(6)...)), 50))
-	f, err := Fit(t.Context(), with, "", Limits{MaxSide: 100})
+	f, err := fit(t, with, "", Limits{MaxSide: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestAnimationsAreKept(t *testing.T) {
 		if out, why, err := compress(t, data, mime, 75); out != nil || why == "" || err != nil {
 			t.Errorf("%s: %d bytes, %q, %v", mime, len(out), why, err)
 		}
-		f, err := Fit(t.Context(), data, mime, Limits{MaxSide: 40, MaxBytes: 1 << 20})
+		f, err := fit(t, data, mime, Limits{MaxSide: 40, MaxBytes: 1 << 20})
 		if mime == "image/tiff" {
 			if err != nil || f.MIME != "image/png" && f.MIME != "image/jpeg" || !strings.Contains(f.Note, "pages") {
 				t.Errorf("%s: %s, %q, %v", mime, f.MIME, f.Note, err)
@@ -248,7 +248,7 @@ func TestAnimationsAreKept(t *testing.T) {
 		} else if err != nil || !bytes.Equal(f.Data, data) || f.MIME != mime || f.Note != "" || f.Width != 40 || f.Height != 30 {
 			t.Errorf("%s that fits: %s, %q, %v", mime, f.MIME, f.Note, err)
 		}
-		f, err = Fit(t.Context(), data, mime, Limits{MaxSide: 20})
+		f, err = fit(t, data, mime, Limits{MaxSide: 20})
 		if err != nil || f.Width != 20 || f.Height != 15 || !strings.Contains(f.Note, "first") || !strings.Contains(f.Note, "base64") {
 			t.Errorf("%s that does not fit: %d x %d, %q, %v", mime, f.Width, f.Height, f.Note, err)
 		}
@@ -338,7 +338,7 @@ func TestContentDecides(t *testing.T) {
 	if err != nil || why != "" || !bytes.HasPrefix(out, []byte(pngSignature)) {
 		t.Errorf("%q, %v", why, err)
 	}
-	f, err := Fit(t.Context(), data, "image/jpeg", Limits{})
+	f, err := fit(t, data, "image/jpeg", Limits{})
 	if err != nil || f.MIME != "image/png" {
 		t.Errorf("%s, %v", f.MIME, err)
 	}
@@ -346,7 +346,7 @@ func TestContentDecides(t *testing.T) {
 		{"<svg/>", "image/svg+xml"}, {"", "image/png"}, {"\x00\x00\x00\x1cftypavif", "image/avif"}, {"hello", ""}, {"BM", "image/bmp"},
 	} {
 		_, _, err := compress(t, []byte(c.data), c.mime, 75)
-		_, err2 := Fit(t.Context(), []byte(c.data), c.mime, Limits{})
+		_, err2 := fit(t, []byte(c.data), c.mime, Limits{})
 		_, _, err3 := dimensions([]byte(c.data))
 		for _, err := range []error{err, err2, err3} {
 			if code, message := fault.Of(err); code != fault.UnsupportedImage || !strings.Contains(message, "JPEG") {
@@ -394,7 +394,7 @@ func TestFrameBesideTheCorner(t *testing.T) {
 	data := encoded(t, func(b *bytes.Buffer) error {
 		return gif.EncodeAll(b, &gif.GIF{Image: []*image.Paletted{small}, Delay: []int{0}, Config: image.Config{Width: 40, Height: 20}})
 	})
-	f, err := Fit(t.Context(), data, "", Limits{MaxSide: 39})
+	f, err := fit(t, data, "", Limits{MaxSide: 39})
 	if err != nil || f.Width != 39 || f.MIME != "image/png" {
 		t.Fatalf("%s, %d, %v", f.MIME, f.Width, err)
 	}

@@ -115,7 +115,11 @@ func encodeJPEG(ctx context.Context, m image.Image, quality int, profile []byte,
 		band := m.(interface {
 			SubImage(image.Rectangle) image.Image
 		}).SubImage(r)
-		bands[i] = output{ctx: ctx, most: most, data: make([]byte, 0, r.Dx()*r.Dy()/12)} // as photographs take
+		room := r // for what photographs take; the others are put behind the first
+		if i == 0 {
+			room = m.Bounds()
+		}
+		bands[i] = output{ctx: ctx, most: most, data: make([]byte, 0, room.Dx()*room.Dy()/12)}
 		g.Go(func() error {
 			return jpeg.Encode(&bands[i], band, &jpeg.Options{Quality: quality})
 		})
@@ -131,36 +135,34 @@ func encodeJPEG(ctx context.Context, m image.Image, quality int, profile []byte,
 }
 
 // joinBands makes one JPEG of those of its bands, all but the last of which are
-// of that many units.
+// of that many units, in the memory of the first.
 func joinBands(bands []output, height, units int, profile []byte) []byte {
-	total := 32 + len(profile) + len(profile)/1000
-	for _, b := range bands {
-		total += len(b.data)
+	out := bands[0].data
+	frame, scan, _ := jpegOffsets(out)
+	binary.BigEndian.PutUint16(out[frame+5:], uint16(height))
+	for i, b := range bands[1:] {
+		_, _, data := jpegOffsets(b.data)
+		out = append(out[:len(out)-2], 0xff, 0xd0+byte(i%8)) // in place of the end
+		out = append(out, b.data[data:]...)
 	}
-	out := append(make([]byte, 0, total), 0xff, 0xd8)
-	out = append(out, profileSegments(profile)...)
-	for i, b := range bands {
-		at := 2
-		for marker, body := range jpegSegments(memory(b.data)) {
-			at += 4 + len(body)
-			if i > 0 {
-				continue
-			}
-			switch marker {
-			case 0xc0:
-				binary.BigEndian.PutUint16(body[1:], uint16(height))
-			case 0xda:
-				if len(bands) > 1 {
-					out = append(out, 0xff, 0xdd, 0, 4, byte(units>>8), byte(units))
-				}
-			}
-			out = binary.BigEndian.AppendUint16(append(out, 0xff, marker), uint16(2+len(body)))
-			out = append(out, body...)
-		}
-		out = append(out, b.data[at:len(b.data)-2]...)
-		if i < len(bands)-1 {
-			out = append(out, 0xff, 0xd0+byte(i%8))
-		}
+	if len(bands) > 1 {
+		out = slices.Insert(out, scan, 0xff, 0xdd, 0, 4, byte(units>>8), byte(units))
 	}
-	return append(out, 0xff, 0xd9)
+	return slices.Insert(out, 2, profileSegments(profile)...)
+}
+
+// jpegOffsets returns where the segments of a JPEG's frame and first scan begin,
+// and the data of that.
+func jpegOffsets(jpeg []byte) (frame, scan, data int) {
+	data = 2
+	for marker, body := range jpegSegments(memory(jpeg)) {
+		switch marker {
+		case 0xc0:
+			frame = data
+		case 0xda:
+			scan = data
+		}
+		data += 4 + len(body)
+	}
+	return frame, scan, data
 }

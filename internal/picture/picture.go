@@ -28,7 +28,6 @@ const (
 	maxPixels       = 100_000_000 // of the largest image that is decoded
 	pixelsAtATime   = 25_000_000  // of all images that are worked on
 	worthCollecting = 2_000_000   // of an image whose memory is not left to the next collection
-	tooLargeFormat  = "%d x %d pixels are more than the 100 megapixels that are decoded"
 )
 
 var working = semaphore.NewWeighted(pixelsAtATime)
@@ -79,7 +78,7 @@ func Compress(ctx context.Context, file io.ReaderAt, size int64, mime string, qu
 func (h *header) untouchable() string {
 	switch {
 	case h.tooLarge():
-		return fmt.Sprintf(tooLargeFormat, h.width, h.height)
+		return fmt.Sprintf("%d x %d pixels are more than the 100 megapixels that are decoded", h.width, h.height)
 	case h.frames > 1 && h.kind == kindTIFF:
 		return "a TIFF of several pages is left as it is"
 	case h.frames > 1:

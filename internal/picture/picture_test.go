@@ -152,6 +152,10 @@ func compress(t testing.TB, data []byte, mime string, quality int) (out []byte, 
 	return Compress(t.Context(), bytes.NewReader(data), int64(len(data)), mime, quality)
 }
 
+func fit(t testing.TB, data []byte, mime string, l Limits) (Fitted, error) {
+	return Fit(t.Context(), bytes.NewReader(data), int64(len(data)), mime, l)
+}
+
 func compressed(t testing.TB, data []byte, quality int) []byte {
 	t.Helper()
 	out, why, err := compress(t, data, "", quality)

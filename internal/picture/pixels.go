@@ -86,6 +86,46 @@ func resize(m image.Image, width, height int) image.Image {
 	return small
 }
 
+// worthHalving reports whether most of the way down to a size can be gone by
+// averaging, which takes no memory: a quarter and more must remain for the
+// better filter.
+func worthHalving(m image.Image, width, height int) bool {
+	switch m.(type) {
+	case *image.Gray, *image.YCbCr:
+		s := m.Bounds().Size()
+		return s.X/2 >= width+width/4 && s.Y/2 >= height+height/4
+	}
+	return false
+}
+
+// halve averages two by two pixels of a Gray or YCbCr, in place.
+func halve(m image.Image) {
+	s := m.Bounds().Size()
+	half := image.Rect(0, 0, (s.X+1)/2, (s.Y+1)/2)
+	switch m := m.(type) {
+	case *image.Gray:
+		halvePlane(m.Pix, m.Stride, s.X, s.Y)
+		m.Rect = half
+	case *image.YCbCr:
+		halvePlane(m.Y, m.YStride, s.X, s.Y)
+		w, h := m.COffset(s.X-1, 0)+1, m.COffset(0, s.Y-1)/m.CStride+1
+		halvePlane(m.Cb, m.CStride, w, h)
+		halvePlane(m.Cr, m.CStride, w, h)
+		m.Rect = half
+	}
+}
+
+func halvePlane(pix []byte, stride, w, h int) {
+	for y := range (h + 1) / 2 {
+		upper, lower := pix[2*y*stride:], pix[min(2*y+1, h-1)*stride:]
+		row := pix[y*stride:][:(w+1)/2]
+		for x := range row {
+			right := min(2*x+1, w-1)
+			row[x] = byte((int(upper[2*x]) + int(upper[right]) + int(lower[2*x]) + int(lower[right]) + 2) / 4)
+		}
+	}
+}
+
 // turn applies an Exif orientation to a plain image, with 8 bits a sample; a
 // gray one stays gray.
 func turn(m image.Image, orientation int) image.Image {

@@ -154,7 +154,7 @@ func TestIndexBeyondThePalette(t *testing.T) {
 	short := append(bytes.Clone(data[:at-4]), pngChunk("PLTE", data[at+4:at+7])...)
 	data = append(short, data[at+4+3*256+4:]...)
 	same(t, decoded(t, data), decoded(t, compressed(t, data, 75)))
-	if _, err := Fit(t.Context(), data, "", Limits{MaxSide: 10}); err != nil {
+	if _, err := fit(t, data, "", Limits{MaxSide: 10}); err != nil {
 		t.Error(err)
 	}
 }

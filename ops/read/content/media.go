@@ -49,11 +49,10 @@ func (c reading) media(ctx context.Context, in *input, r result) (result, error)
 	if !strings.HasPrefix(r.MIMEType, "image/") {
 		return result{}, fault.New(fault.UnsupportedImage, `%s is %s; format "media" is for images and audio, so leave format out`, in.name, r.MIMEType)
 	}
-	data, err := c.whole(in)
-	if err != nil {
+	if err := c.fits(in, in.size); err != nil {
 		return result{}, err
 	}
-	fit, err := picture.Fit(ctx, data, r.MIMEType, picture.Limits{MaxSide: int(c.MaxSide), MaxBytes: c.MaxBytes})
+	fit, err := picture.Fit(ctx, in.ReaderAt, in.size, r.MIMEType, picture.Limits{MaxSide: int(c.MaxSide), MaxBytes: c.MaxBytes})
 	if err != nil {
 		return result{}, err
 	}
