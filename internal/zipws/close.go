@@ -35,7 +35,7 @@ func (m *Manager) Close(ctx context.Context, ref string, o CloseOptions) (Closed
 		return Closed{}, err
 	}
 	defer s.st.Close()
-	defer s.held.Close()
+	defer s.lock.Close()
 	defer s.root.Close()
 	switch {
 	case o.Sync:
@@ -122,7 +122,7 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 			r.Pruned = append(r.Pruned, p)
 			continue
 		}
-		s, err := m.take(ctx, st, d, true, 0)
+		s, err := m.acquire(ctx, st, d, true, 0)
 		if code, _ := Of(err); err != nil && (code == Locked || code == SessionNotFound) {
 			p.Reason = "in use"
 			r.Skipped = append(r.Skipped, p)
@@ -134,7 +134,7 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 		freed := m.occupied(st, d.Name)
 		s.root.Close()
 		err = m.remove(st, d.Name)
-		s.held.Close()
+		s.lock.Close()
 		if err != nil {
 			return r, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -68,7 +69,7 @@ func (m *Manager) Grep(ctx context.Context, ref string, o GrepOptions) (g Grep, 
 			if err != nil {
 				continue // it is gone, or cannot be read
 			}
-			in.Reset(stopping{ctx, r})
+			in.Reset(codec.WithContext(ctx, r))
 			err = g.search(in, n.name, re, o.Max)
 			r.Close()
 			if err != nil {

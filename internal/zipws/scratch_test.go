@@ -233,7 +233,7 @@ func (s *scratch) leftovers() {
 		if slices.ContainsFunc(in, func(n string) bool { return strings.HasPrefix(n, "removed-") }) {
 			want++
 		}
-		if len(in) != want || slices.Contains(in, fresh) {
+		if len(in) != want || slices.Contains(in, tempName) {
 			s.t.Errorf("the workspace %s holds %v", name, in)
 		}
 	}

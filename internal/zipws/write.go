@@ -107,7 +107,7 @@ func (m *Manager) Delete(ctx context.Context, ref string, name Name, recursive b
 		}
 	}
 	if archived {
-		if err := s.remember(at); err != nil {
+		if err := s.recordRemoved(at); err != nil {
 			return err
 		}
 	}
