@@ -101,11 +101,11 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 		return r, err
 	}
 	defer st.Close()
-	list, err := m.list(st)
+	v, err := m.list(st)
 	if err != nil {
 		return r, err
 	}
-	for _, d := range list {
+	for _, d := range v.sessions {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
@@ -141,10 +141,35 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 		r.Pruned = append(r.Pruned, p)
 		r.Freed += freed
 	}
+	if o.All {
+		m.pruneBroken(ctx, st, v.broken, o.DryRun, &r)
+	}
 	if !o.DryRun {
 		_, err = m.list(st) // tells the Host
 	}
 	return r, err
+}
+
+// pruneBroken removes those of our workspaces whose metadata cannot be read.
+func (m *Manager) pruneBroken(ctx context.Context, st *os.Root, names []string, dry bool, r *PruneReport) {
+	for _, name := range names {
+		p := Pruned{"", name, "its metadata cannot be read"}
+		freed := m.occupied(st, name)
+		if !dry {
+			lock, err := m.lock(ctx, st, name, true, 0)
+			if err == nil {
+				err = m.remove(st, name)
+				lock.Close()
+			}
+			if err != nil {
+				p.Reason = "in use"
+				r.Skipped = append(r.Skipped, p)
+				continue
+			}
+		}
+		r.Pruned = append(r.Pruned, p)
+		r.Freed += freed
+	}
 }
 
 // occupied is how many bytes the contents of a workspace have.

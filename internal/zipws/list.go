@@ -2,103 +2,134 @@ package zipws
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
 )
 
-// list returns the metadata of all sessions that the Host lets us see, sorted by
-// name. Leftovers of processes that were killed are removed on the way.
-func (m *Manager) list(st *os.Root) ([]metadata, error) {
-	all, err := m.all(st)
+// A survey is what there is below workspaces/.
+type survey struct {
+	sessions []metadata // by name
+	broken   []string   // names of ours whose metadata cannot be read
+	unready  int        // ours that are being opened or closed
+	others   []metadata // what others have made; all that is known of some is the Name
+	names    []string   // that are taken
+}
+
+// list surveys the sessions that the Host lets us see.
+func (m *Manager) list(st *os.Root) (*survey, error) {
+	v, err := m.survey(st, false)
 	if err != nil {
 		return nil, err
 	}
-	visible := slices.DeleteFunc(all, func(d metadata) bool {
+	v.sessions = slices.DeleteFunc(v.sessions, func(d metadata) bool {
 		at, err := m.Host.Resolve(d.Source)
 		return err != nil || at.Abs != d.Source
 	})
-	m.allow(visible)
-	return visible, nil
+	m.allow(v.sessions)
+	return v, nil
 }
 
-// all is list without regard to the Host.
-func (m *Manager) all(st *os.Root) ([]metadata, error) {
+// survey looks at all workspaces, without regard to the Host. What processes
+// that were killed have left is removed on the way. alone is set where the
+// caller has allLock.
+func (m *Manager) survey(st *os.Root, alone bool) (*survey, error) {
+	v := &survey{}
 	names, err := namesIn(st, workspacesDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return v, err
 	}
-	var list []metadata
 	for _, name := range names {
-		path := filepath.Join(workspacesDir, name)
-		if strings.HasPrefix(name, trashPrefix) {
-			st.RemoveAll(path)
+		if prefix, ok := temporary(name); ok {
+			m.sweepTemporary(st, name, prefix == newPrefix && !alone)
 			continue
 		}
-		dir, err := st.OpenRoot(path)
+		v.names = append(v.names, name)
+		dir, err := st.OpenRoot(filepath.Join(workspacesDir, name))
 		if err != nil {
-			continue
+			continue // not a directory, or not for us
 		}
-		d, err := loadMetadata(dir)
-		d.unfinished = err == nil && leftIn(dir, d)
+		d, is := identify(dir, name)
+		switch is {
+		case ready:
+			d.unfinished = leftIn(dir, d)
+			v.sessions = append(v.sessions, d)
+		case broken:
+			m.Log.Warn("the metadata of a zip workspace cannot be read", "name", name)
+			v.broken = append(v.broken, name)
+		case foreign:
+			v.others = append(v.others, d)
+		}
 		dir.Close()
-		switch {
-		case err == nil && d.Name == name:
-			list = append(list, d)
-		case errors.Is(err, fs.ErrNotExist):
-			m.sweep(st, name)
-		default:
-			m.Log.Warn("the metadata of a zip workspace cannot be read", "name", name, "err", err)
+		if is == unready && !m.sweep(st, name) {
+			v.unready++
 		}
 	}
 	locks, err := namesIn(st, locksDir)
 	if err != nil {
-		return nil, err
+		return v, err
 	}
 	for _, name := range locks {
-		if name != allLock && !slices.Contains(names, name) {
+		if name != allLock && !slices.Contains(names, name) && ownLock(st, filepath.Join(locksDir, name)) {
 			m.sweep(st, name)
 		}
 	}
-	return list, nil
+	return v, nil
 }
 
-// sweep removes what was left of a session that was being opened or closed
-// when its process was killed.
-func (m *Manager) sweep(st *os.Root, name string) {
+// sweep removes what was left of a session that was being opened or closed when
+// its process was killed, and reports whether that is so.
+func (m *Manager) sweep(st *os.Root, name string) bool {
 	f, err := m.lock(context.Background(), st, name, true, 0)
 	if err != nil {
-		return // its process lives
+		return false // its process lives
 	}
 	defer f.Close()
-	path := filepath.Join(workspacesDir, name)
-	if _, err := st.Lstat(filepath.Join(path, metadataName)); errors.Is(err, fs.ErrNotExist) {
-		m.remove(st, name)
+	dir, err := st.OpenRoot(filepath.Join(workspacesDir, name))
+	if err == nil {
+		_, is := identify(dir, name)
+		dir.Close()
+		if is != unready {
+			return false
+		}
 	}
+	return m.remove(st, name) == nil
 }
 
 // remove removes the workspace called name, which the caller has locked, with
-// its lock.
+// its lock. What others have made stays.
 func (m *Manager) remove(st *os.Root, name string) error {
-	gone := filepath.Join(workspacesDir, trashPrefix+rand.Text())
-	m.step("move workspace away")
-	err := st.Rename(filepath.Join(workspacesDir, name), gone)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	path, trash := filepath.Join(workspacesDir, name), ""
+	if dir, err := st.OpenRoot(path); err == nil {
+		_, is := identify(dir, name)
+		if is != foreign {
+			trash = temporaryName(trashPrefix)
+			err = mark(dir) // those of earlier versions have none
+		}
+		dir.Close()
+		if err != nil {
+			return err
+		}
+	}
+	if trash != "" {
+		m.step("move workspace away")
+		if err := st.Rename(path, trash); err != nil {
+			return err
+		}
 	}
 	m.step("remove lock")
-	st.Remove(filepath.Join(locksDir, name))
+	if lock := filepath.Join(locksDir, name); ownLock(st, lock) {
+		st.Remove(lock)
+	}
+	if trash == "" {
+		return nil
+	}
 	m.step("remove workspace")
-	return st.RemoveAll(gone)
+	return m.discard(st, trash)
 }
 
 func (m *Manager) describe(st *os.Root, d metadata) Session {
@@ -121,12 +152,12 @@ func (m *Manager) Sessions(ctx context.Context) ([]Session, error) {
 		return nil, err
 	}
 	defer st.Close()
-	list, err := m.list(st)
+	v, err := m.list(st)
 	if err != nil {
 		return nil, err
 	}
-	sessions := make([]Session, 0, len(list))
-	for _, d := range list {
+	sessions := make([]Session, 0, len(v.sessions))
+	for _, d := range v.sessions {
 		if d.unfinished {
 			if s, err := m.acquire(ctx, st, d, true, 0); err == nil {
 				d = s.metadata

@@ -108,32 +108,29 @@ func (m *Manager) reserve(ctx context.Context, st *os.Root, src place.Place, nam
 		return nil, err
 	}
 	defer all.Close()
-	list, err := m.all(st)
+	have, err := m.survey(st, true)
 	if err != nil {
 		return nil, err
 	}
-	taken, err := namesIn(st, workspacesDir)
-	if err != nil {
-		return nil, err
-	}
-	taken = slices.DeleteFunc(taken, func(n string) bool { return strings.HasPrefix(n, trashPrefix) })
 	s := &session{m: m, st: st}
 	if d != nil {
 		s.Files, s.Bytes = d.Total()
 	}
 	total := s.Bytes
-	for _, other := range list {
+	for _, other := range have.sessions {
 		total += other.Bytes
 	}
 	switch {
 	case name == "":
-		name = nameFor(src.Abs, func(n string) bool { return slices.Contains(taken, n) })
-	case slices.Contains(taken, name):
+		name = nameFor(src.Abs, func(n string) bool { return slices.Contains(have.names, n) })
+	case slices.ContainsFunc(have.others, func(d metadata) bool { return d.Name == name }):
+		return nil, fault.New(NameCollision, "the directory of workspaces has something called %s that another program has made; give another name", name)
+	case slices.Contains(have.names, name):
 		return nil, fault.New(NameCollision, "a session called %s is open already; give another name, or close that one", name)
 	}
-	switch {
-	case int64(len(taken)) >= m.MaxOpen:
-		return nil, fault.New(LimitExceeded, "%s open, which is the most (CONDUIT_ZIP_MAX_SESSIONS); close one first", plural(len(taken), "session is", "sessions are"))
+	switch open := len(have.sessions) + len(have.broken) + have.unready; {
+	case int64(open) >= m.MaxOpen:
+		return nil, fault.New(LimitExceeded, "%s open, which is the most (CONDUIT_ZIP_MAX_SESSIONS); close one first", plural(open, "session is", "sessions are"))
 	case total > maxTotalDisk:
 		return nil, fault.New(LimitExceeded, "the open sessions would take more than %d bytes together; close one first, or open this one with lazy", int64(maxTotalDisk))
 	}
@@ -142,21 +139,46 @@ func (m *Manager) reserve(ctx context.Context, st *os.Root, src place.Place, nam
 	if s.lock, err = m.lock(ctx, st, name, true, m.wait); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(workspacesDir, name)
-	m.step("make workspace")
-	if err = st.Mkdir(path, 0o700); err == nil {
-		s.root, err = st.OpenRoot(path)
-	}
-	if err == nil {
-		m.step("make contents")
-		err = s.root.Mkdir(contentsDir, 0o700)
-	}
-	if err != nil {
+	if err := s.makeDir(); err != nil {
 		s.release()
 		m.remove(st, name)
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeDir makes the directory of a new session, with its mark.
+func (s *session) makeDir() error {
+	temp := temporaryName(newPrefix)
+	s.m.step("make workspace")
+	if err := s.st.Mkdir(temp, 0o700); err != nil {
+		return err
+	}
+	err := s.prepare(temp)
+	if err == nil {
+		s.m.step("name workspace")
+		err = s.st.Rename(temp, filepath.Join(workspacesDir, s.Name))
+	}
+	if err != nil {
+		s.m.discard(s.st, temp)
+		return err
+	}
+	s.root, err = s.st.OpenRoot(filepath.Join(workspacesDir, s.Name))
+	return err
+}
+
+func (s *session) prepare(temp string) error {
+	dir, err := s.st.OpenRoot(temp)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	s.m.step("mark workspace")
+	if err := mark(dir); err != nil {
+		return err
+	}
+	s.m.step("make contents")
+	return dir.Mkdir(contentsDir, 0o700)
 }
 
 // fill unpacks the zip with directory d into a new session, unless it is lazy.

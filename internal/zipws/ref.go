@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
@@ -78,7 +79,8 @@ func nameFor(path string, taken func(string) bool) string {
 
 // pick finds the session that ref means: a name, an id, or the start of one.
 // Where ref is empty it is the only one.
-func pick(list []metadata, ref string) (metadata, error) {
+func (v *survey) pick(ref string) (metadata, error) {
+	list := v.sessions
 	if ref == "" {
 		switch len(list) {
 		case 0:
@@ -88,22 +90,33 @@ func pick(list []metadata, ref string) (metadata, error) {
 		}
 		return metadata{}, fault.New(AmbiguousSession, "%d sessions are open; say which with session: %s", len(list), names(list))
 	}
-	var found []metadata
-	for _, d := range list {
-		if d.Name == ref || d.ID == strings.ToLower(ref) {
-			return d, nil
+	d, found := lookup(list, ref)
+	switch {
+	case found == 1:
+		return d, nil
+	case found > 1:
+		return metadata{}, fault.New(AmbiguousSession, "the ids of %d sessions begin with %s; give more of it, or a name: %s", found, ref, names(list))
+	case slices.Contains(v.broken, ref):
+		return metadata{}, fault.New(SessionNotFound, "the metadata of the session %s cannot be read, so nothing can be done with it; its files are in the directory %s, and zipfs_prune with all removes it", clip(ref), filepath.Join(workspacesDir, ref, contentsDir))
+	}
+	if d, found := lookup(v.others, ref); found > 0 {
+		return metadata{}, fault.New(SessionNotFound, "%s was made by another program, and only that one knows what in it is unsaved; sync and close it there, then open the archive here", clip(d.Name))
+	}
+	return metadata{}, missing(ref, list)
+}
+
+// lookup finds the one of list that ref means, and how many there are.
+func lookup(list []metadata, ref string) (d metadata, found int) {
+	for _, e := range list {
+		if e.Name == ref || e.ID != "" && e.ID == strings.ToLower(ref) {
+			return e, 1
 		}
-		if len(ref) >= minPrefix && strings.HasPrefix(d.ID, strings.ToLower(ref)) {
-			found = append(found, d)
+		if len(ref) >= minPrefix && strings.HasPrefix(e.ID, strings.ToLower(ref)) {
+			d = e
+			found++
 		}
 	}
-	switch len(found) {
-	case 0:
-		return metadata{}, missing(ref, list)
-	case 1:
-		return found[0], nil
-	}
-	return metadata{}, fault.New(AmbiguousSession, "the ids of %d sessions begin with %s; give more of it, or a name: %s", len(found), ref, names(found))
+	return d, found
 }
 
 func missing(ref string, list []metadata) error {

@@ -41,11 +41,11 @@ func (m *Manager) use(ctx context.Context, ref string, exclusive bool) (*session
 }
 
 func (m *Manager) find(ctx context.Context, st *os.Root, ref string, exclusive bool) (*session, error) {
-	list, err := m.list(st)
+	v, err := m.list(st)
 	if err != nil {
 		return nil, err
 	}
-	d, err := pick(list, ref)
+	d, err := v.pick(ref)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@
 // the next generation. What metadata.json says holds; it is replaced in one
 // step.
 //
+// Others may keep things of their own in the same directories: see markName.
+//
 // The file locks/NAME is locked by whoever uses the workspace NAME: shared by
 // those that read and write files, alone by those that open, sync and close.
 package zipws
@@ -20,7 +22,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +37,6 @@ const (
 	metadataName  = "metadata.json"
 	tempName      = metadataName + ".tmp" // what is next, until it is in place
 	allLock       = ".all"                // held while sessions are counted and made
-	trashPrefix   = ".gone-"              // of directories that are being removed
 )
 
 // A Host decides which archives may be used, and lets others into the
@@ -112,7 +112,7 @@ func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive 
 	path := filepath.Join(locksDir, name)
 	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		f, err := st.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		f, err := openLock(st, path)
 		if err != nil {
 			return nil, err
 		}
@@ -136,17 +136,6 @@ func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive 
 		case <-time.After(pause):
 		}
 	}
-}
-
-func namesIn(st *os.Root, dir string) ([]string, error) {
-	f, err := st.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
-	slices.Sort(names)
-	return names, err
 }
 
 // contents is the path of a session's files.
