@@ -61,6 +61,28 @@ func Bad(name string) string {
 	return ""
 }
 
+// Escapes reports whether a name leads out of the directory that it is put into,
+// on one system or another.
+func Escapes(name string) bool {
+	name = strings.ReplaceAll(name, `\`, "/")
+	if strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':' && letter(name[0]) {
+		return true
+	}
+	depth := 0
+	for e := range strings.SplitSeq(name, "/") {
+		switch e {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		default:
+			depth++
+		}
+	}
+	return false
+}
+
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // Clean gives the name of an entry the form that [Bad] judges: "./" and

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
@@ -22,6 +23,7 @@ const maxDirectory = 64 << 20
 type Directory struct {
 	Raw     []byte // from the central directory to the end of the file
 	Comment []byte
+	Trailer []byte  // what another program has put behind the end
 	Entries []Entry // in the order of the directory
 
 	start int64 // where Raw is in the file
@@ -30,7 +32,7 @@ type Directory struct {
 
 // An Entry is one of a zip.
 type Entry struct {
-	Name       string // see [entryname.Clean]; it is not judged yet
+	Name       string // see [entryname.Clean], backslashes taken for slashes; it is not judged yet
 	Flags      uint16
 	Method     uint16
 	CRC        uint32
@@ -125,7 +127,7 @@ func Parse(raw []byte, size int64) (*Directory, error) {
 type location struct {
 	start, end, base int64
 	count            uint64
-	comment          []byte
+	comment, trailer []byte
 }
 
 func locate(r io.ReaderAt, size int64) (l location, err error) {
@@ -144,7 +146,8 @@ func locate(r io.ReaderAt, size int64) (l location, err error) {
 		if len(rec) < endLen || endLen+int(le.Uint16(rec[20:])) > len(rec) {
 			continue
 		}
-		l.comment = rec[endLen : endLen+int(le.Uint16(rec[20:]))]
+		behind := endLen + int(le.Uint16(rec[20:]))
+		l.comment, l.trailer = rec[endLen:behind], rec[behind:]
 		l.end = size - int64(len(rec))
 		l.count = uint64(le.Uint16(rec[10:]))
 		length, offset := int64(le.Uint32(rec[12:])), int64(le.Uint32(rec[16:]))
@@ -197,7 +200,7 @@ func signed(r io.ReaderAt, at int64, sign string) bool {
 }
 
 func parse(raw []byte, l location, most int) (*Directory, error) {
-	d := &Directory{Raw: raw, Comment: l.comment, start: l.start, base: l.base}
+	d := &Directory{Raw: raw, Comment: l.comment, Trailer: l.trailer, start: l.start, base: l.base}
 	if l.end-l.start > int64(len(raw)) {
 		return nil, ErrFormat
 	}
@@ -233,7 +236,7 @@ func parse(raw []byte, l location, most int) (*Directory, error) {
 func (e *Entry) parse(base int64) error {
 	r := e.rec
 	raw := string(e.RawName())
-	e.Name = entryname.Clean(entryname.Decode(raw, true))
+	e.Name = entryname.Clean(strings.ReplaceAll(entryname.Decode(raw, true), `\`, "/"))
 	e.Flags, e.Method, e.CRC = le.Uint16(r[8:]), le.Uint16(r[10:]), le.Uint32(r[16:])
 	csize, size, at := uint64(le.Uint32(r[20:])), uint64(le.Uint32(r[24:])), uint64(le.Uint32(r[entryOffset:]))
 	for tag, b := range fields(e.Extra()) {

@@ -93,10 +93,11 @@ func appendField(b []byte, tag uint16, f []byte) []byte {
 // modeOf is the type and permissions of an entry. Where the zip does not tell
 // permissions they are 0666, of directories 0777.
 func modeOf(rec []byte, name string) fs.FileMode {
+	dir := strings.HasSuffix(name, "/") || strings.HasSuffix(name, `\`)
 	attributes := le.Uint32(rec[38:])
 	mode := fs.FileMode(0o666)
-	switch system := rec[5]; {
-	case (system == byUnix || system == 19) && attributes>>16 != 0:
+	switch {
+	case byUnixOrMac(rec) && attributes>>16 != 0:
 		mode = fs.FileMode(attributes >> 16 & 0o777)
 		switch attributes >> 16 & 0o170000 {
 		case 0o040000:
@@ -107,14 +108,16 @@ func modeOf(rec []byte, name string) fs.FileMode {
 		default:
 			mode |= fs.ModeIrregular
 		}
-	case attributes&0x10 != 0 || strings.HasSuffix(name, "/"):
+	case attributes&0x10 != 0 || dir:
 		mode = fs.ModeDir | 0o777
 	}
-	if strings.HasSuffix(name, "/") {
+	if dir {
 		mode = fs.ModeDir | mode.Perm()
 	}
 	return mode
 }
+
+func byUnixOrMac(rec []byte) bool { return rec[5] == byUnix || rec[5] == 19 }
 
 // unixMode is mode as Unix numbers it, type included.
 func unixMode(mode fs.FileMode) uint32 {

@@ -27,12 +27,9 @@ func (e *created) describe() {
 	e.local = e.central
 	// The local header may have other fields; where it is not as expected, those
 	// of the directory stand in.
-	for i := range e.w.Present.Entries {
-		if p := &e.w.Present.Entries[i]; p.Begin == e.Old.Begin && bytes.Equal(p.RawName(), e.name) {
-			if h, err := p.header(e.w.From); err == nil && bytes.Equal(h.name, e.name) {
-				e.local = renewed(h.extra, times)
-			}
-			break
+	if p := e.w.present(e.Old); p != nil {
+		if h, err := p.header(e.w.From); err == nil && bytes.Equal(h.name, e.name) {
+			e.local = renewed(h.extra, times)
 		}
 	}
 }
@@ -121,6 +118,24 @@ func (e *created) record(method uint16) []byte {
 	r = le.AppendUint32(r, 0)
 	r = append(append(append(r, e.name...), e.central...), comment...)
 	return located(r, e.size, e.csize, e.begin-e.w.Present.base)
+}
+
+// permitted is a record with the permissions that the item asks for.
+func (i *Item) permitted(rec []byte) []byte {
+	if i.Mode == nil {
+		return rec
+	}
+	const unixType = 0o100000
+	r := bytes.Clone(rec)
+	attributes := le.Uint32(r[38:])
+	mode := attributes >> 16
+	if byUnixOrMac(r) && mode != 0 {
+		mode &^= 0o777
+	} else {
+		r[5], mode = byUnix, unixType
+	}
+	le.PutUint32(r[38:], attributes&0xffff|(mode|uint32(i.Mode.Perm()))<<16)
+	return r
 }
 
 // moved is the record of e for another place, otherwise as it was.

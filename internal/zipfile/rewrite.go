@@ -1,6 +1,7 @@
 package zipfile
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -36,6 +37,7 @@ type Item struct {
 	Old      *Entry // whose place and attributes it has; nil for an added one
 	Verbatim *Entry // of the present archive; nil where there is new content
 	New      File
+	Mode     *fs.FileMode // other permissions than the old entry has; may be nil
 
 	begin int64  // where it begins
 	rec   []byte // its record
@@ -63,6 +65,7 @@ type Rewriter struct {
 	From     *os.File // the present archive, whose offset is moved
 	Present  *Directory
 	Comment  []byte
+	Trailer  []byte                  // goes behind the end
 	To       Sink                    // where it is a file, entries are copied by the system if it can
 	Progress func(done, total int64) // called with the number of entries done; may be nil
 	Step     func(string)            // called before each step; may be nil
@@ -120,7 +123,7 @@ func (r *Rewriter) Write(ctx context.Context, items []Item) (size int64, err err
 			e := order[n].Verbatim
 			end = e.End
 			order[n].begin = begin + e.Begin - from
-			order[n].rec = moved(e, order[n].begin-w.Present.base)
+			order[n].rec = order[n].permitted(moved(e, order[n].begin-w.Present.base))
 		}
 		w.step("copy entries")
 		if err := w.copy(from, end); err != nil {
@@ -200,10 +203,49 @@ func (w *writing) pack(i *Item) error {
 		e.modified = modified
 	}
 	method := uint16(Deflate)
-	if e.link = i.New.Mode&fs.ModeSymlink != 0; e.link || size == 0 || i.Old != nil && i.Old.Method == Store {
+	if e.link = i.New.Mode&fs.ModeSymlink != 0; e.link || size == 0 || w.storedByWish(i.Old) {
 		method = Store
 	}
 	return e.write(method, content, size)
+}
+
+// storedByWish reports whether an entry was not packed though that would have
+// made it smaller, or is of a name that has to be stored: what has its place
+// stays as its readers expect it.
+func (w *writing) storedByWish(e *Entry) bool {
+	if e == nil || e.Method != Store || e.Size == 0 {
+		return false
+	}
+	present := w.present(e)
+	if e.Name == "mimetype" || present == nil {
+		return true
+	}
+	offset, err := present.Data(w.From)
+	if err != nil {
+		return true
+	}
+	var packed counter
+	d, release := codec.Deflate(&packed, nil)
+	defer release()
+	n, err := io.Copy(d, io.NewSectionReader(w.From, offset, min(e.Size, 64<<10)))
+	return err != nil || d.Close() != nil || int64(packed) < n
+}
+
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+// present finds an old entry in the present archive; nil where it has none.
+func (w *writing) present(old *Entry) *Entry {
+	for i := range w.Present.Entries {
+		if e := &w.Present.Entries[i]; e.Begin == old.Begin && bytes.Equal(e.RawName(), old.RawName()) {
+			return e
+		}
+	}
+	return nil
 }
 
 // A created entry is one whose content is new.
@@ -243,7 +285,7 @@ func (e *created) write(method uint16, from io.Reader, size int64) error {
 	if _, err := e.w.To.WriteAt(e.localHeader(method), e.begin); err != nil {
 		return err
 	}
-	e.rec = e.record(method)
+	e.rec = e.permitted(e.record(method))
 	return nil
 }
 
@@ -319,6 +361,6 @@ func (w *writing) finish(items []Item) (int64, error) {
 	out = le.AppendUint32(out, uint32(min(length, math.MaxUint32)))
 	out = le.AppendUint32(out, uint32(min(offset, math.MaxUint32)))
 	out = le.AppendUint16(out, uint16(len(w.Comment)))
-	err := w.write(append(out, w.Comment...))
+	err := w.write(append(append(out, w.Comment...), w.Trailer...))
 	return w.pos, err
 }

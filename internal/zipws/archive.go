@@ -1,6 +1,7 @@
 package zipws
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -39,17 +40,24 @@ func check(d *zipfile.Directory, s Settings) (warnings []string, err error) {
 	var total int64
 	kinds := make(map[string]bool, len(d.Entries)) // whether it is a directory
 	folded := make(map[string]string, len(d.Entries))
-	links, twice := 0, 0
+	links, twice, backslashes := 0, 0, 0
 	for i := range d.Entries {
 		e := &d.Entries[i]
 		bad := func(why string) error {
-			return fault.New(ZipInvalid, "the archive has an entry whose name %s: %q; nothing was unpacked", why, entryname.Shown(string(e.RawName())))
+			code := ZipInvalid
+			if entryname.Escapes(e.Name) {
+				code = PathTraversal
+			}
+			return fault.New(code, "the archive has an entry whose name %s: %q; nothing was unpacked", why, entryname.Shown(string(e.RawName())))
 		}
 		if e.Name == "" && e.IsDir() {
 			continue // the top itself
 		}
 		if why := entryname.Bad(e.Name); why != "" {
 			return nil, bad(why)
+		}
+		if bytes.IndexByte(e.RawName(), '\\') >= 0 {
+			backslashes++
 		}
 		switch {
 		case e.Flags&zipfile.FlagEncrypted != 0:
@@ -80,6 +88,9 @@ func check(d *zipfile.Directory, s Settings) (warnings []string, err error) {
 				return nil, fault.New(ZipInvalid, "the archive has the entry %s inside %s, which is no directory in it; nothing was unpacked", entryname.Shown(name), entryname.Shown(name[:i]))
 			}
 		}
+	}
+	if backslashes > 0 {
+		warnings = append(warnings, plural(backslashes, "name has a backslash", "names have backslashes")+", which stand for slashes in the workspace.")
 	}
 	if twice > 0 {
 		warnings = append(warnings, plural(twice, "entry has", "entries have")+" the name of a later one, which counts.")

@@ -58,6 +58,9 @@ func (m *Manager) Close(ctx context.Context, ref string, o CloseOptions) (Closed
 	if err := m.remove(s.st, s.Name); err != nil {
 		return Closed{}, err
 	}
+	m.mu.Lock()
+	delete(m.sizes, s.ID)
+	m.mu.Unlock()
 	_, err = m.list(s.st) // tells the Host
 	return Closed{Closed: true, Synced: o.Sync}, err
 }
@@ -73,6 +76,11 @@ func (s Status) summary() string {
 			all = append(all, list.what+" "+name)
 		}
 	}
+	return first(all)
+}
+
+// first lists the first of all.
+func first(all []string) string {
 	text := strings.Join(all[:min(len(all), listed)], ", ")
 	if more := len(all) - listed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)

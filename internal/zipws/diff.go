@@ -3,6 +3,7 @@ package zipws
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -54,8 +55,16 @@ func (m *Manager) Diff(ctx context.Context, ref string, name Name, lines int) (c
 		}
 		known = true
 		switch c.changes[i] {
-		case modified:
-			err = d.add(ctx, Change{Name: e.Name, Kind: "modified", Before: &e.Size, After: &c.found[i].size}, e, &c.found[i])
+		case modified, moded:
+			change := Change{Name: e.Name, Kind: "modified", Before: &e.Size, After: &c.found[i].size}
+			if mode, ok := c.modes[i]; ok {
+				change.Diff = fmt.Sprintf("old mode 100%o\nnew mode 100%o\n", e.Mode.Perm(), mode)
+			}
+			if c.changes[i] == moded {
+				d.list = append(d.list, change)
+				continue
+			}
+			err = d.add(ctx, change, e, &c.found[i])
 		case deleted:
 			err = d.add(ctx, Change{Name: e.Name, Kind: "deleted", Before: &e.Size}, e, nil)
 		}
@@ -131,8 +140,12 @@ func (d *differ) add(ctx context.Context, c Change, e *zipfile.Entry, n *node) e
 	}
 	if !isText(before) || !isText(after) {
 		c.Note = "binary"
-	} else if c.Diff, err = textdiff.Unified(ctx, before, after, nameA, nameB, textdiff.Options{Context: d.lines}); err != nil {
-		return err
+	} else {
+		text, err := textdiff.Unified(ctx, before, after, nameA, nameB, textdiff.Options{Context: d.lines})
+		if err != nil {
+			return err
+		}
+		c.Diff += text
 	}
 	d.list = append(d.list, c)
 	return nil

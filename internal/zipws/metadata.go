@@ -28,6 +28,7 @@ type metadata struct {
 	Generation int          `json:"generation"`
 	Files      int          `json:"file_count"`
 	Bytes      int64        `json:"extracted_size_bytes"`
+	Limit      int64        `json:"max_extracted_size_bytes,omitempty"` // of the session, where it is not the setting
 	Sync       *pendingSync `json:"sync,omitempty"`
 
 	unfinished bool // a killed process has left something
@@ -129,13 +130,18 @@ func (s *session) directory() (*zipfile.Directory, error) {
 	return zipfile.Parse(raw, s.Archive.Size)
 }
 
-// stamps reads which files are as they were unpacked, by entry.
-func (s *session) stamps() ([]stamp, error) {
+// stamps reads which files are as they were unpacked, by entry, of which there
+// are n.
+func (s *session) stamps(n int) ([]stamp, error) {
 	b, err := s.root.ReadFile(part("stamps", s.Generation))
 	if err != nil {
 		return nil, err
 	}
-	return parseStamps(b), nil
+	list := parseStamps(b, n)
+	if list == nil && n > 0 {
+		return nil, errors.New("the stamps of the workspace do not fit its directory")
+	}
+	return list, nil
 }
 
 // part is the name of a file of a generation.

@@ -76,6 +76,9 @@ func (m *Manager) Open(ctx context.Context, src place.Place, o OpenOptions) (ope
 			m.remove(st, s.Name)
 		}
 	}()
+	if o.MaxSize > 0 {
+		s.Limit = limits.MaxSize
+	}
 	s.Format, s.Lazy, s.Links, s.Archive, s.source = format, o.Lazy, m.Links, stampOf(fi), src
 	if d != nil {
 		err = s.fill(ctx, f, d, o.Progress)
@@ -242,7 +245,7 @@ func (s *session) materialize(ctx context.Context, progress func(done, total int
 		return err
 	}
 	defer contents.Close()
-	stamps, err := s.stamps()
+	stamps, err := s.stamps(len(l.Entries))
 	if err != nil {
 		return err
 	}

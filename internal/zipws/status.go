@@ -2,7 +2,6 @@ package zipws
 
 import (
 	"context"
-	"errors"
 	"hash/crc32"
 	"io"
 	"io/fs"
@@ -46,6 +45,7 @@ type comparison struct {
 	found   []node   // what took their place, by entry
 	added   []node   // sorted
 	stamps  []stamp
+	modes   map[int]fs.FileMode // new permissions, by entry
 }
 
 // A change is what became of an entry.
@@ -53,7 +53,8 @@ type change uint8
 
 const (
 	unmodified change = iota // unchanged, or nothing that concerns the workspace
-	modified                 // another content is on disk
+	moded                    // other permissions
+	modified                 // another content is on disk, and maybe other permissions
 	deleted
 )
 
@@ -64,12 +65,9 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{Directory: d, named: d.Index(), changes: make([]change, len(d.Entries)), found: make([]node, len(d.Entries))}
-	if c.stamps, err = s.stamps(); err != nil {
+	c := &comparison{Directory: d, named: d.Index(), changes: make([]change, len(d.Entries)), found: make([]node, len(d.Entries)), modes: map[int]fs.FileMode{}}
+	if c.stamps, err = s.stamps(len(d.Entries)); err != nil {
 		return nil, err
-	}
-	if len(c.stamps) != len(d.Entries) {
-		return nil, errors.New("the stamps of the workspace do not fit its directory")
 	}
 	disk, err := s.disk(ctx)
 	if err != nil {
@@ -115,8 +113,8 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 		if known && d.Entries[i].IsDir() == n.isDir() {
 			there[i] = true
 			c.found[i] = n
-			if !n.isDir() && !c.same(ctx, contents, i, n) {
-				c.changes[i] = modified
+			if !n.isDir() {
+				c.changes[i] = c.judge(ctx, contents, i, n, s.Lazy)
 			}
 			continue
 		}
@@ -135,7 +133,16 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 		}
 		c.changes[i] = deleted
 	}
-	// A new directory is an entry only where nothing is in it.
+	// A new directory is an entry only where nothing is in it, which of a lazy
+	// session may be in the archive.
+	for name, i := range c.named {
+		if c.changes[i] == deleted {
+			continue
+		}
+		for dir := path.Dir(name); dir != "." && !filled[dir]; dir = path.Dir(dir) {
+			filled[dir] = true
+		}
+	}
 	c.added = slices.DeleteFunc(c.added, func(n node) bool { return n.isDir() && filled[n.name] })
 	c.sum()
 	if links > 0 {
@@ -175,6 +182,23 @@ func linkInside(contents *os.Root, name string) bool {
 	return err == nil && entryname.LinkStays(filepath.ToSlash(text), path.Dir(name))
 }
 
+// judge tells what became of the file of entry i.
+func (c *comparison) judge(ctx context.Context, contents *os.Root, i int, n node, lazy bool) change {
+	e, was := &c.Entries[i], c.stamps[i].Mode
+	if was == 0 && lazy {
+		was = modeKnown | uint32(unpackedMode(e))
+	}
+	became := unmodified
+	if was != 0 && n.mode.IsRegular() && e.Mode.IsRegular() && n.stamp.Mode != was {
+		c.modes[i] = n.mode.Perm()
+		became = moded
+	}
+	if !c.same(ctx, contents, i, n) {
+		became = modified
+	}
+	return became
+}
+
 // same reports whether n has the content of entry i. What cannot be read counts
 // as changed, so that a sync says so.
 func (c *comparison) same(ctx context.Context, contents *os.Root, i int, n node) bool {
@@ -183,7 +207,7 @@ func (c *comparison) same(ctx context.Context, contents *os.Root, i int, n node)
 	switch {
 	case e.IsLink() != link:
 		return false
-	case n.stamp == c.stamps[i]:
+	case n.stamp.is(c.stamps[i]):
 		return true
 	case link:
 		text, err := contents.Readlink(filepath.FromSlash(n.name))
@@ -216,7 +240,7 @@ func (c *comparison) sum() {
 		e := &c.Entries[i]
 		switch {
 		case e.Hidden || e.Name == "":
-		case c.changes[i] == modified:
+		case c.changes[i] == modified || c.changes[i] == moded:
 			c.Modified = append(c.Modified, e.Name)
 		case c.changes[i] == deleted:
 			c.Deleted = append(c.Deleted, shown(e.Name, e.IsDir()))

@@ -113,7 +113,7 @@ func (w *syncRun) run(ctx context.Context, r *Synced) (err error) {
 		return err
 	}
 	defer w.contents.Close()
-	b := &zipfile.Rewriter{From: w.archive, Present: w.present, Comment: w.c.Comment,
+	b := &zipfile.Rewriter{From: w.archive, Present: w.present, Comment: w.c.Comment, Trailer: w.present.Trailer,
 		To: zipfile.Discard, Progress: w.options.Progress, Step: w.m.step}
 	if w.options.DryRun {
 		size, err := b.Write(ctx, items)
@@ -172,8 +172,11 @@ func (w *syncRun) items(ctx context.Context, r *Synced) ([]zipfile.Item, error) 
 		switch {
 		case change == deleted:
 			continue
-		case change == unmodified && w.same:
+		case change <= moded && w.same:
 			it.Verbatim = &w.present.Entries[i]
+			if change == moded {
+				known = w.c.found[i].stamp
+			}
 		case change == unmodified && w.c.found[i].name == "":
 			theirs, err := w.sameOfTheirs(ctx, e)
 			if err != nil {
@@ -189,6 +192,9 @@ func (w *syncRun) items(ctx context.Context, r *Synced) ([]zipfile.Item, error) 
 			it.Verbatim = theirs
 		default:
 			it.New = w.content(w.c.found[i], len(items))
+		}
+		if mode, ok := w.c.modes[i]; ok {
+			it.Mode = &mode
 		}
 		items, w.packed = append(items, it), append(w.packed, known)
 	}

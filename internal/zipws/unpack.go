@@ -151,6 +151,9 @@ func (w *unpacker) batch(ctx context.Context, list []int) error {
 	return nil
 }
 
+// unpackedMode is the permissions that the file of e gets.
+func unpackedMode(e *zipfile.Entry) fs.FileMode { return e.Mode.Perm()&0o755 | 0o600 }
+
 func (w *unpacker) file(ctx context.Context, dir *os.Root, e *zipfile.Entry) (stamp, error) {
 	base := path.Base(e.Name)
 	name := base
@@ -160,7 +163,7 @@ func (w *unpacker) file(ctx context.Context, dir *os.Root, e *zipfile.Entry) (st
 		}
 		name = atomicfile.TempName()
 	}
-	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, e.Mode.Perm()&0o755|0o600)
+	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, unpackedMode(e))
 	if errors.Is(err, fs.ErrExist) {
 		return stamp{}, fault.New(ZipInvalid, "the archive has %s under two names that are one on this system", entryname.Shown(e.Name))
 	}

@@ -72,12 +72,13 @@ type Manager struct {
 	unlinked bool         // in tests: backups are copies
 
 	mu      sync.Mutex
-	allowed map[string]bool // directories that Host was told of
+	allowed map[string]bool  // directories that Host was told of
+	sizes   map[string]int64 // at most so many bytes are in a session, by id, but for what others write
 }
 
 // New returns a Manager, and tells the Host of the sessions that are open.
 func New(o Options) *Manager {
-	m := &Manager{Options: o, files: atomicfile.New(), wait: 10 * time.Second, step: func(string) {}, allowed: map[string]bool{}}
+	m := &Manager{Options: o, files: atomicfile.New(), wait: 10 * time.Second, step: func(string) {}, allowed: map[string]bool{}, sizes: map[string]int64{}}
 	if st, err := m.state(false); err == nil {
 		if _, err := m.list(st); err != nil {
 			m.Log.Warn("zip workspaces cannot be listed", "dir", o.Data, "err", err)
