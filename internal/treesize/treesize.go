@@ -58,6 +58,9 @@ func (s *Sum) Merge(o Sum) {
 	maps.Copy(s.shared, o.shared)
 }
 
+// AddBytes adds a file of n bytes.
+func (s *Sum) AddBytes(n int64) { s.single += n }
+
 // Unread counts an entry whose size could not be told.
 func (s *Sum) Unread() { s.unread++ }
 

@@ -1,4 +1,6 @@
-package pack
+// Package entryname judges and shows the names that archives give their
+// entries. Nothing of such a name can be trusted.
+package entryname
 
 import (
 	"path"
@@ -15,19 +17,20 @@ import (
 )
 
 const (
-	maxName    = 4096           // bytes of a whole name, as of every path here
-	maxElement = 255            // bytes of one element, as file systems have it
-	maxLevels  = walk.MaxLevels // directories that a file may be in, each in another
+	MaxLen    = 4096           // bytes of a whole name, and of the text of a link
+	MaxLevels = walk.MaxLevels // directories that a file may be in, each in another
+
+	maxElement = 255 // bytes of one element, as file systems have it
 )
 
-// BadName says what makes the name of an entry unfit to be written below a
+// Bad says what makes the name of an entry unfit to be written below a
 // directory, "" where nothing does. Names are relative, "/"-separated, without
 // a slash at the end.
-func BadName(name string) string {
+func Bad(name string) string {
 	switch {
 	case name == "":
 		return "is empty"
-	case len(name) > maxName:
+	case len(name) > MaxLen:
 		return "is too long"
 	case !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError):
 		return "is not UTF-8"
@@ -39,7 +42,7 @@ func BadName(name string) string {
 		return "contains a backslash"
 	case len(name) > 1 && name[1] == ':' && letter(name[0]):
 		return "begins with a drive letter"
-	case strings.Count(name, "/") > maxLevels:
+	case strings.Count(name, "/") > MaxLevels:
 		return "is nested too deep"
 	}
 	for e := range strings.SplitSeq(name, "/") {
@@ -58,12 +61,34 @@ func BadName(name string) string {
 	return ""
 }
 
+// Escapes reports whether a name leads out of the directory that it is put into,
+// on one system or another.
+func Escapes(name string) bool {
+	name = strings.ReplaceAll(name, `\`, "/")
+	if strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':' && letter(name[0]) {
+		return true
+	}
+	depth := 0
+	for e := range strings.SplitSeq(name, "/") {
+		switch e {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		default:
+			depth++
+		}
+	}
+	return false
+}
+
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// tidy gives the name of an entry the form that badName judges: "./" and
+// Clean gives the name of an entry the form that [Bad] judges: "./" and
 // doubled slashes are harmless and go, the slash of a directory too. The
 // directory that all entries are in is "". What is dangerous stays.
-func tidy(name string) string {
+func Clean(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name
 	}
@@ -77,9 +102,9 @@ func tidy(name string) string {
 	return strings.Join(kept, "/")
 }
 
-// readable returns name as UTF-8. What is not is taken for code page 437 in a
+// Decode returns name as UTF-8. What is not is taken for code page 437 in a
 // zip, as its specification says, and for Latin-1 elsewhere.
-func readable(name string, zip bool) string {
+func Decode(name string, zip bool) string {
 	if utf8.ValidString(name) {
 		return name
 	}
@@ -94,27 +119,15 @@ func readable(name string, zip bool) string {
 	return s
 }
 
-// strip removes the first n elements of name; ok is false where nothing is
-// left.
-func strip(name string, n int) (rest string, ok bool) {
-	for range n {
-		var more bool
-		if _, name, more = strings.Cut(name, "/"); !more {
-			return "", false
-		}
-	}
-	return name, name != ""
-}
-
-// Shown is a name from an archive as messages show it.
+// Shown is a name from an archive as messages show it: UTF-8, and not too long.
 func Shown(name string) string {
 	return fault.ClipTo(strings.ToValidUTF8(name, "\uFFFD"), 200)
 }
 
-// Stays is [place.Stays] for the text of a link in an archive, which must also
+// LinkStays is [place.Stays] for the text of a link in an archive, which must also
 // mean the same everywhere.
-func Stays(text, dir string) bool {
-	if text == "" || path.IsAbs(text) || filepath.IsAbs(text) || strings.ContainsAny(text, "\\\x00") || len(text) > maxName || !utf8.ValidString(text) || filepath.VolumeName(text) != "" {
+func LinkStays(text, dir string) bool {
+	if text == "" || path.IsAbs(text) || filepath.IsAbs(text) || strings.ContainsAny(text, "\\\x00") || len(text) > MaxLen || !utf8.ValidString(text) || filepath.VolumeName(text) != "" {
 		return false
 	}
 	return place.Stays(text, dir)

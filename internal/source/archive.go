@@ -1,21 +1,21 @@
-// Package member reads what is inside archives in place of files: names such as
-// archive.zip!/inner/path.
-package member
+package source
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/entry"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -34,8 +34,8 @@ type Archive struct {
 	modified time.Time
 }
 
-// Open opens the archive at a place; asked is how errors call it.
-func Open(ctx context.Context, at place.Place, asked string) (*Archive, error) {
+// OpenArchive opens the archive at a place; asked is how errors call it.
+func OpenArchive(ctx context.Context, at place.Place, asked string) (*Archive, error) {
 	f, info, err := at.OpenFileOnly()
 	if err != nil {
 		return nil, err
@@ -106,15 +106,45 @@ func (a *Archive) target(e pack.Entry) (string, error) {
 	return string(text), err
 }
 
+// Dir finds the directory called name, every link in the archive followed. A file
+// is ERR_FS_IS_FILE.
+func (a *Archive) Dir(name string) (pack.Entry, error) {
+	e, err := a.Find(name)
+	if err == nil && !e.IsDir() {
+		err = fault.New(fault.FSIsFile, "%s is a file in the archive; name a directory", a.asked)
+	}
+	return e, err
+}
+
 // Children lists what is directly in a directory, sorted.
 func (a *Archive) Children(name string) []pack.Entry {
-	var list []pack.Entry
-	for _, e := range a.Archive.Children(name) {
-		if !a.Denied(e.Name) {
-			list = append(list, e)
+	return slices.DeleteFunc(a.Archive.Children(name), func(e pack.Entry) bool { return a.Denied(e.Name) })
+}
+
+// Walk calls yield for what is below a directory, as a walk of a tree meets it,
+// with its path below. So many levels are entered below the first. after, where
+// it is not empty, is the path of the last entry of an earlier walk. deep is how
+// many directories were not entered.
+func (a *Archive) Walk(name string, levels int, after string, yield func(rel string, e pack.Entry)) (deep int) {
+	prefix := name + "/"
+	if name == "." {
+		prefix = ""
+	}
+	last := ""
+	for _, e := range a.Entries() {
+		rel, ok := strings.CutPrefix(e.Name, prefix)
+		if !ok || rel == "" || a.Denied(e.Name) || after != "" && walk.ComparePaths(rel, after) <= 0 {
+			continue
+		}
+		switch level := strings.Count(rel, "/"); {
+		case level <= levels:
+			yield(rel, e)
+		case level == levels+1 && path.Dir(rel) != last:
+			last = path.Dir(rel)
+			deep++
 		}
 	}
-	return list
+	return deep
 }
 
 // Stat describes an entry as a file of this machine would be.
@@ -141,18 +171,14 @@ func (a *Archive) Info(e pack.Entry) entry.Info {
 	return i
 }
 
-// Below is the sum of the sizes that the archive declares of the files below a
+// Size is the sum of the sizes that the archive declares of the files below a
 // directory.
-func (a *Archive) Below(name string) (sum int64) {
-	prefix := name + "/"
-	if name == "." {
-		prefix = ""
-	}
-	for _, e := range a.Entries() {
-		if len(e.Name) > len(prefix) && e.Name[:len(prefix)] == prefix && e.Mode.IsRegular() && !a.Denied(e.Name) {
+func (a *Archive) Size(name string) (sum int64) {
+	a.Walk(name, math.MaxInt-1, "", func(_ string, e pack.Entry) {
+		if e.Mode.IsRegular() {
 			sum += e.Size
 		}
-	}
+	})
 	return sum
 }
 
@@ -168,45 +194,4 @@ func (a *Archive) Types(ctx context.Context, names map[string]bool) (map[string]
 		return ctx.Err()
 	})
 	return types, err
-}
-
-// A Stream is content that is read once from its beginning to its end, and
-// whose first bytes can be read again.
-type Stream struct {
-	r    io.Reader
-	head []byte
-	at   int64
-}
-
-// Replayed is how many bytes of a Stream can be read again.
-const Replayed = 1 << 20
-
-// NewStream reads the first bytes of r.
-func NewStream(r io.Reader) (*Stream, error) {
-	var head bytes.Buffer
-	n, err := io.CopyN(&head, r, Replayed)
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	return &Stream{r: r, head: head.Bytes(), at: n}, nil
-}
-
-// ReadAt reads from the first bytes, or on from where the last one ended.
-func (s *Stream) ReadAt(b []byte, offset int64) (n int, err error) {
-	if offset < int64(len(s.head)) {
-		n = copy(b, s.head[offset:])
-		offset += int64(n)
-	}
-	if n == len(b) {
-		return n, nil
-	}
-	if offset != s.at {
-		return n, &fs.PathError{Op: "read", Path: "stream", Err: fs.ErrInvalid}
-	}
-	more, err := io.ReadFull(s.r, b[n:])
-	s.at += int64(more)
-	if err == io.ErrUnexpectedEOF {
-		err = io.EOF
-	}
-	return n + more, err
 }
