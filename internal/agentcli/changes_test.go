@@ -183,7 +183,7 @@ func TestWorktreesSideBySide(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		if s, err := b.Read(t.Context(), id, "", 1e10, b.cwd); err != nil || s.Status != task.Succeeded || s.Worktree.Ref == "" {
+		if s, err := b.Read(t.Context(), id, "", forever, b.cwd); err != nil || s.Status != task.Succeeded || s.Worktree.Ref == "" {
 			t.Errorf("%s: %v %s", id, err, pretty(s))
 		}
 	}

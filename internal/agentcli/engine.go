@@ -41,6 +41,7 @@ type Services struct {
 	// Places are directories whose tasks are known without being named, beside
 	// those that tasks were run in: the project and the allowed directories.
 	Places []string
+	Clock  *process.Clock // that time limits of runs go by; nil: the system's
 }
 
 // An Engine runs tasks. It is safe for use from several goroutines.

@@ -290,7 +290,7 @@ func (e *Engine) attempt(ctx context.Context, p *plan, l *live, res *Result, log
 	stdout, stderr := &process.Ends{Max: keptOutput}, &process.Ends{Max: keptOutput}
 	parser := output.For(p.provider)
 	spec := process.Spec{Path: program, Args: p.argv, Dir: p.dir, Env: p.env, Mark: p.mark, Stdin: p.stdin,
-		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done()}
+		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(), Clock: e.Clock}
 	if p.provider.Type == config.ACP {
 		s := &acp.Session{Cwd: p.dir, Prompt: p.prompt, Permissions: p.provider.Permissions}
 		parser, spec.Talk = s, s.Talk
@@ -432,7 +432,7 @@ func (e *Engine) test(ctx context.Context, p *plan, l *live, res *Result, log *a
 		shell, flag = "cmd", "/c"
 	}
 	run, err := process.Run(ctx, process.Spec{Path: shell, Args: []string{flag, t.Command}, Dir: p.dir, Env: p.testEnv, Mark: p.mark,
-		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(),
+		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(), Clock: e.Clock,
 		Out: io.MultiWriter(stdout, logOut), Err: io.MultiWriter(stderr, logErr)})
 	logOut.Close()
 	logErr.Close()

@@ -8,7 +8,7 @@ import (
 
 // alive reports whether a process of the group or with its mark runs. Zombies
 // are dead: nobody may be there to reap them.
-func (g *group) alive() bool { return len(marked(g.mark, g.id)) > 0 }
+func (g *group) alive() bool { return len(marked(g.Mark, g.id)) > 0 }
 
 // marked returns the running processes whose environment holds mark, or that
 // belong to process group id where it is not 0.
