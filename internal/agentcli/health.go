@@ -133,7 +133,7 @@ func (e *Engine) check(ctx context.Context, id string) Health {
 	p := &plan{provider: pr, Request: Request{Provider: id, TaskID: "health"}}
 	e.environment(p, e.depth())
 	run := func(args []string) (stdout, reason string) {
-		out, errs := &process.Ends{Max: 64 << 10}, &process.Ends{Max: 4 << 10}
+		out, errs := &process.HeadTail{Max: 64 << 10}, &process.HeadTail{Max: 4 << 10}
 		limit := time.Duration(pr.HealthCheck.TimeoutMs) * time.Millisecond
 		res, err := process.Run(ctx, process.Spec{Path: program, Args: args, Env: p.env, Mark: p.mark, Hard: limit, Grace: time.Second, Out: out, Err: errs})
 		command := strings.TrimSpace(pr.Binary + " " + strings.Join(args, " "))

@@ -1,13 +1,11 @@
 package agentcli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"time"
@@ -106,14 +104,14 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		committed = snapshot.Snapshot{}
 		before, err = p.space.Take(ctx)
 	}
-	if err = firstError(err, first.Wait()); err != nil {
+	if err = cmp.Or(err, first.Wait()); err != nil {
 		if ctx.Err() != nil {
 			res.fail(output.Stopped, "cancelled before it began")
 			return res, nil
 		}
 		return nil, err
 	}
-	l.took(before, !p.space.Repository())
+	l.recordBefore(before, !p.space.Repository())
 
 	space := p.space
 	if p.Worktree {
@@ -145,7 +143,7 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 	res.Git.Baseline = e.state(status, baseDiff)
 	res.Git.Post = e.postState(ctx, space, committed, before, after, baseDiff, change)
 	e.answer(res, out, change)
-	l.left(after)
+	l.recordAfter(after)
 
 	if p.TestCommand != nil && res.Failure == nil {
 		e.test(ctx, p, l, res, log)
@@ -153,76 +151,17 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 	res.PolicyWarnings = append(res.PolicyWarnings, policy.After(p.Allowlist, res.Result.Paths, baseDiff.Paths(), p.red.Text(change.Diff))...)
 	if g, ok := p.space.(*snapshot.Git); ok && p.Worktree && len(change.Changes) > 0 {
 		ref := snapshot.Ref(p.TaskID)
-		if err := g.Keep(context.WithoutCancel(ctx), after, ref); err != nil {
+		if err := g.SetRef(context.WithoutCancel(ctx), after, ref); err != nil {
 			res.Errors = append(res.Errors, "the changes could not be kept: "+err.Error())
 		} else {
-			l.keep(ref)
+			l.setRef(ref)
 		}
 	}
 	res.OK = res.Failure == nil && (res.Test.OK || res.Test.Skipped)
 	if res.Failure == nil && !res.OK {
-		res.Errors = append(res.Errors, "the test command failed: "+p.TestCommandText())
+		res.Errors = append(res.Errors, "the test command failed: "+*p.TestCommand)
 	}
 	return res, nil
-}
-
-// TestCommandText is the test command, "" where there is none.
-func (r Request) TestCommandText() string {
-	if r.TestCommand == nil {
-		return ""
-	}
-	return *r.TestCommand
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// worktreesOf names the lock on the list of working trees of a repository, which
-// git does not guard well against two commands at once.
-func worktreesOf(g *snapshot.Git) string { return g.Top() + "\x00worktrees" }
-
-// enterWorktree makes a working tree in the state before and moves the plan
-// there. remove ends it.
-func (e *Engine) enterWorktree(ctx context.Context, p *plan, l *live, before snapshot.Snapshot) (remove func(), err error) {
-	g := p.space.(*snapshot.Git)
-	home, err := audit.Open(p.Cwd, e.worktreesDir(), true)
-	if err != nil {
-		return nil, err
-	}
-	defer home.Close()
-	unlock, err := e.lock(ctx, worktreesOf(g))
-	if err != nil {
-		return nil, err
-	}
-	w, err := g.Worktree(ctx, before, home.Path(audit.Segment(p.TaskID)))
-	unlock()
-	if err != nil {
-		return nil, fmt.Errorf("making a working tree: %w", err)
-	}
-	l.isolated(w.Dir)
-	p.dir = filepath.Join(w.Dir, filepath.FromSlash(g.Prefix()))
-	p.prompt = p.red.Text(prompt(p.dir, p.Request))
-	if err := e.command(p); err != nil {
-		return nil, err
-	}
-	return func() {
-		ctx := context.WithoutCancel(ctx)
-		unlock, err := e.lock(ctx, worktreesOf(g))
-		if err == nil {
-			err = w.Remove(ctx)
-			unlock()
-		}
-		if err != nil {
-			e.Log.Warn("removing a working tree", "task", p.TaskID, "err", err)
-		}
-		l.isolated("")
-	}, nil
 }
 
 func (e *Engine) startLog(p *plan, res *Result) *audit.Log {
@@ -273,7 +212,7 @@ func (e *Engine) attempts(ctx context.Context, p *plan, l *live, res *Result, lo
 			res.Errors = append(res.Errors, "not tried again: files were changed")
 			break
 		}
-		l.say("error", fmt.Sprintf("attempt %d: %s; trying again", n, res.Failure.Message))
+		l.emit("error", fmt.Sprintf("attempt %d: %s; trying again", n, res.Failure.Message))
 		select {
 		case <-time.After(e.config.Delay()):
 		case <-ctx.Done():
@@ -287,7 +226,7 @@ func (e *Engine) attempts(ctx context.Context, p *plan, l *live, res *Result, lo
 
 // attempt runs the agent once.
 func (e *Engine) attempt(ctx context.Context, p *plan, l *live, res *Result, log *audit.Log, program string) output.Outcome {
-	stdout, stderr := &process.Ends{Max: keptOutput}, &process.Ends{Max: keptOutput}
+	stdout, stderr := &process.HeadTail{Max: keptOutput}, &process.HeadTail{Max: keptOutput}
 	parser := output.For(p.provider)
 	spec := process.Spec{Path: program, Args: p.argv, Dir: p.dir, Env: p.env, Mark: p.mark, Stdin: p.stdin,
 		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(), Clock: e.Clock}
@@ -297,7 +236,7 @@ func (e *Engine) attempt(ctx context.Context, p *plan, l *live, res *Result, log
 	}
 	lines := &process.Lines{Max: longLine, F: func(line []byte) {
 		for _, ev := range parser.Line(line) {
-			l.say(ev.Kind, p.red.Text(ev.Text))
+			l.emit(ev.Kind, p.red.Text(ev.Text))
 		}
 	}}
 	logOut, logErr := log.Stream("stdout"), log.Stream("stderr")
@@ -355,28 +294,6 @@ func ending(r process.Result) string {
 	return fmt.Sprintf("Ended (%s): %s after %d ms", r.End, how, r.Duration.Milliseconds())
 }
 
-// every calls f at intervals until stop is called.
-func every(d time.Duration, f func()) (stop func()) {
-	done := make(chan struct{})
-	g := parallel.New()
-	g.Go(func() error {
-		t := time.NewTicker(d)
-		defer t.Stop()
-		for {
-			select {
-			case <-t.C:
-				f()
-			case <-done:
-				return nil
-			}
-		}
-	})
-	return func() {
-		close(done)
-		_ = g.Wait()
-	}
-}
-
 func (e *Engine) state(status string, d snapshot.Difference) State {
 	s := State{Status: status, Diff: d.Diff, Paths: d.Paths()}
 	if e.config.Policy.TrackBinaryPaths {
@@ -398,7 +315,7 @@ func (e *Engine) postState(ctx context.Context, space snapshot.Space, committed,
 	default:
 		var cerr error
 		d, cerr = space.Compare(ctx, committed, after)
-		err = firstError(err, cerr)
+		err = cmp.Or(err, cerr)
 	}
 	if err != nil {
 		e.Log.Warn("reading the state after a run", "err", err)
@@ -423,9 +340,9 @@ func (e *Engine) answer(res *Result, out output.Outcome, change snapshot.Differe
 func (e *Engine) test(ctx context.Context, p *plan, l *live, res *Result, log *audit.Log) {
 	t := &Test{Command: *p.TestCommand}
 	res.Test = t
-	l.say("test", output.OneLine(t.Command))
+	l.emit("test", output.OneLine(t.Command))
 	log.Printf("\n## Test\n\n%s\n\n", t.Command)
-	stdout, stderr := &process.Ends{Max: keptOutput}, &process.Ends{Max: keptOutput}
+	stdout, stderr := &process.HeadTail{Max: keptOutput}, &process.HeadTail{Max: keptOutput}
 	logOut, logErr := log.Stream("stdout"), log.Stream("stderr")
 	shell, flag := "/bin/sh", "-c"
 	if runtime.GOOS == "windows" {
@@ -453,46 +370,4 @@ func (e *Engine) test(ctx context.Context, p *plan, l *live, res *Result, log *a
 		t.Note = "cancelled"
 		res.fail(output.Stopped, "cancelled")
 	}
-}
-
-// seal takes secrets out of res, writes the audit and returns the result as
-// callers get it.
-func (e *Engine) seal(p *plan, res *Result) *Result {
-	eachString(reflect.ValueOf(res), "", func(_, s string) string { return p.red.Text(s) })
-	if p.auditDir == nil {
-		return res.fit(maxResult)
-	}
-	name := audit.Name(p.started, p.Request.Provider, p.TaskID) + ".json"
-	res.AuditPath = p.auditDir.Path(name)
-	hidden := map[string]string{}
-	for k := range p.Env {
-		hidden[k] = policy.Hidden
-	}
-	record := struct {
-		Task      auditTask `json:"task"`
-		Result    *Result   `json:"result"`
-		Timestamp string    `json:"timestamp"`
-	}{auditTask{p.TaskID, p.Request.Provider, p.red.Text(p.Instructions), p.Cwd.Abs, p.Allowlist, hidden, p.red.Text(p.TestCommandText()), p.Worktree}, res, audit.ISO(e.Now())}
-	b, err := json.MarshalIndent(record, "", "  ")
-	if err == nil {
-		err = p.auditDir.Replace(name, append(b, '\n'))
-	}
-	if err != nil {
-		res.AuditPath = ""
-		res.Errors = append(res.Errors, "the audit could not be written")
-		e.Log.Error("writing an audit", "task", p.TaskID, "err", err)
-	}
-	return res.fit(maxResult)
-}
-
-// An auditTask is a request as the audit has it.
-type auditTask struct {
-	TaskID       string            `json:"taskId"`
-	Provider     string            `json:"provider"`
-	Instructions string            `json:"instructions"`
-	Cwd          string            `json:"cwd"`
-	Allowlist    []string          `json:"allowlist,omitempty"`
-	Env          map[string]string `json:"env,omitempty"`
-	TestCommand  string            `json:"testCommand,omitempty"`
-	Worktree     bool              `json:"worktree,omitempty"`
 }

@@ -151,8 +151,8 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	drain(outR, s.Out)
 	drain(errR, s.Err)
-	talking, hush := context.WithCancel(ctx)
-	defer hush()
+	talking, stopTalk := context.WithCancel(ctx)
+	defer stopTalk()
 	told := make(chan struct{})
 	if stdin != nil {
 		readers.Go(func() error {
@@ -174,7 +174,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}()
 
 	end, waited := s.await(ctx, began, &last, told, exited)
-	hush()
+	stopTalk()
 	if end == Exited {
 		select {
 		case <-drained:
@@ -277,7 +277,7 @@ func Inherited(name string) string { return above(name) }
 // a server which was killed has left, and reports whether there were any. Where
 // the system does not tell environments there are none.
 func EndMarked(mark string) bool {
-	s := strays{mark}
+	s := markedProcesses{mark}
 	if !s.alive() {
 		return false
 	}
@@ -285,14 +285,14 @@ func EndMarked(mark string) bool {
 	return true
 }
 
-// A strays is the processes with a mark.
-type strays struct{ mark string }
+// A markedProcesses is those with a mark, whatever group they are in.
+type markedProcesses struct{ mark string }
 
-func (s strays) alive() bool { return len(marked(s.mark, 0)) > 0 }
-func (s strays) ask()        { s.each(terminate) }
-func (s strays) force()      { s.each(kill) }
+func (s markedProcesses) alive() bool { return len(marked(s.mark, 0)) > 0 }
+func (s markedProcesses) ask()        { s.each(terminate) }
+func (s markedProcesses) force()      { s.each(kill) }
 
-func (s strays) each(f func(pid int)) {
+func (s markedProcesses) each(f func(pid int)) {
 	for _, pid := range marked(s.mark, 0) {
 		f(pid)
 	}

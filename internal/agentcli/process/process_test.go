@@ -54,7 +54,7 @@ func TestEnds(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for range 200 {
 		size, most := random.Intn(len(text)), 1+random.Intn(600)
-		e := &process.Ends{Max: most}
+		e := &process.HeadTail{Max: most}
 		for rest := text[:size]; rest != ""; {
 			n := min(1+random.Intn(200), len(rest))
 			if _, err := e.Write([]byte(rest[:n])); err != nil {

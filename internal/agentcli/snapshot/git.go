@@ -258,9 +258,9 @@ func (g *Git) RemoveWorktree(ctx context.Context, dir string) error {
 	return (&Worktree{Dir: dir, g: g}).Remove(ctx)
 }
 
-// Keep gives the snapshot to a reference, so that git does not collect it, and
+// SetRef gives the snapshot to a reference, so that git does not collect it, and
 // people can look at it.
-func (g *Git) Keep(ctx context.Context, s Snapshot, ref string) error {
+func (g *Git) SetRef(ctx context.Context, s Snapshot, ref string) error {
 	commit, err := g.commit(ctx, s, "conduit: state after the task")
 	if err != nil {
 		return err
@@ -269,8 +269,8 @@ func (g *Git) Keep(ctx context.Context, s Snapshot, ref string) error {
 	return err
 }
 
-// Drop removes a reference made by Keep.
-func (g *Git) Drop(ctx context.Context, ref string) error {
+// DeleteRef removes a reference made by SetRef.
+func (g *Git) DeleteRef(ctx context.Context, ref string) error {
 	_, err := g.at(ctx, g.top, nil, "update-ref", "-d", ref)
 	return err
 }
@@ -345,7 +345,7 @@ func (g *Git) run(ctx context.Context, dir string, env []string, stdin []byte, o
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
-	stderr := &process.Ends{Max: 2048}
+	stderr := &process.HeadTail{Max: 2048}
 	limited := &limitedWriter{w: out, left: limit}
 	cmd.Stdout, cmd.Stderr = limited, stderr
 	cmd.WaitDelay = time.Second

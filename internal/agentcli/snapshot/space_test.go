@@ -307,7 +307,7 @@ func TestWorktree(t *testing.T) {
 	if snapshot.Ref("x") != ref {
 		t.Error(snapshot.Ref("x"))
 	}
-	if err := g.Keep(t.Context(), after, ref); err != nil {
+	if err := g.SetRef(t.Context(), after, ref); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Remove(t.Context()); err != nil {
@@ -336,7 +336,7 @@ func TestWorktree(t *testing.T) {
 	} else if err != nil && !strings.Contains(err.Error(), before.Tree) {
 		t.Errorf("what was kept is gone: %v", err)
 	}
-	if err := g.Drop(t.Context(), ref); err != nil || x.git("for-each-ref", "refs/conduit") != "" {
+	if err := g.DeleteRef(t.Context(), ref); err != nil || x.git("for-each-ref", "refs/conduit") != "" {
 		t.Errorf("the reference is left: %v", err)
 	}
 }
