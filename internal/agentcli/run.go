@@ -309,8 +309,8 @@ func (e *Engine) postState(ctx context.Context, space snapshot.Space, committed,
 	status, err := space.Status(ctx)
 	d := change
 	switch {
-	case committed.Tree == "" || committed.Tree == before.Tree:
-	case before.Tree == after.Tree:
+	case committed.Tree == "", committed.Tree == before.Tree && before.Nested == nil:
+	case before.Same(after):
 		d = baseDiff
 	default:
 		var cerr error

@@ -10,6 +10,7 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -17,8 +18,17 @@ import (
 
 // A Snapshot is the state of a directory at one time.
 type Snapshot struct {
-	Tree  string          `json:"tree,omitempty"` // id of the git tree
-	Files map[string]File `json:"files,omitempty"`
+	Tree   string              `json:"tree,omitempty"`   // id of the git tree
+	Nested map[string]Snapshot `json:"nested,omitempty"` // of repositories in the tree, by path
+	Files  map[string]File     `json:"files,omitempty"`
+
+	committed bool // it is the last commit's, also that of nested repositories
+}
+
+// Same reports whether two trees are the same, and those of the repositories in
+// them.
+func (s Snapshot) Same(o Snapshot) bool {
+	return s.Tree == o.Tree && maps.EqualFunc(s.Nested, o.Nested, Snapshot.Same)
 }
 
 // A File is what a list of content hashes tells of a file or link.
