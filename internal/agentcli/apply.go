@@ -2,6 +2,7 @@ package agentcli
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/snapshot"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
@@ -30,7 +31,7 @@ func (e *Engine) Apply(ctx context.Context, id string, cwd place.Place) (Applied
 		}
 	}
 	err := e.stored(id, cwd, func(store *task.Store, home place.Place) error {
-		r, err := e.recovered(ctx, store, id, home)
+		r, err := e.settle(ctx, store, id, home)
 		switch {
 		case err != nil:
 			return err
@@ -43,7 +44,7 @@ func (e *Engine) Apply(ctx context.Context, id string, cwd place.Place) (Applied
 		case r.Worktree.Ref == "" || r.Before == nil || r.After == nil:
 			return fault.New(fault.PreconditionFailed, "task %s changed nothing", id)
 		}
-		g, ok := snapshot.Open(ctx, home.Abs, e.snapshotOptions(home)).(*snapshot.Git)
+		g, ok := snapshot.Open(ctx, home.Abs, snapshot.Options{}).(*snapshot.Git)
 		if !ok {
 			return fault.New(fault.PreconditionFailed, "%s belongs to no git repository any more", home.Abs)
 		}
@@ -57,12 +58,20 @@ func (e *Engine) Apply(ctx context.Context, id string, cwd place.Place) (Applied
 		if err != nil {
 			return err
 		}
+		if kept, err := g.RefTree(ctx, snapshot.Ref(id)); err != nil || kept != r.After.Tree {
+			return fault.New(fault.PreconditionFailed, "what task %s changed is not in %s any more", id, snapshot.Ref(id))
+		}
+		for _, name := range d.Paths() {
+			if err := mayWrite(home.Guard, filepath.Join(home.Abs, filepath.FromSlash(name))); err != nil {
+				return err
+			}
+		}
 		if err := g.Apply(ctx, *r.Before, *r.After); err != nil {
 			return err
 		}
 		out.Top, out.Paths = g.Top(), d.Paths()
 		r.Worktree.Applied = true
-		if err := g.DeleteRef(ctx, r.Worktree.Ref); err != nil {
+		if err := g.DeleteRef(ctx, snapshot.Ref(id)); err != nil {
 			e.Log.Warn("removing a reference", "ref", r.Worktree.Ref, "err", err)
 		}
 		r.Worktree.Ref = ""
@@ -74,4 +83,19 @@ func (e *Engine) Apply(ctx context.Context, id string, cwd place.Place) (Applied
 		return store.Save(r)
 	})
 	return out, err
+}
+
+// mayWrite refuses a file that callers may not change.
+func mayWrite(guard place.Guard, abs string) error {
+	if guard == nil {
+		return nil
+	}
+	dir, err := guard.Resolve(filepath.Dir(abs))
+	if err != nil {
+		return err
+	}
+	if guard.Denied(filepath.Join(dir.Abs, filepath.Base(abs))) {
+		return place.Refused(abs)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package agentcli_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -83,7 +84,7 @@ func benchOver(t testing.TB, dir string, set func(*config.Config), adjust func(*
 }
 
 func services(dir string) agentcli.Services {
-	return agentcli.Services{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{dir}}
+	return agentcli.Services{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{dir}, State: stateOf(dir)}
 }
 
 // plays has provider id run the steps.
@@ -164,20 +165,30 @@ func (b *bench) repository(t testing.TB) {
 	b.git(t, "commit", "-q", "-m", "first")
 }
 
-// records returns the content of every file below .mcp-conduit, by name.
+// state is where the records of tasks are kept.
+func (b *bench) state() string { return stateOf(b.dir) }
+
+func stateOf(dir string) string {
+	return filepath.Join(os.Getenv("HOME"), "state", strings.NewReplacer("/", "_", "\\", "_", ":", "_").Replace(dir))
+}
+
+// records returns the content of every file below .mcp-conduit and of the
+// records of tasks, by name.
 func (b *bench) records(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(b.dir, ".mcp-conduit"), func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, dir := range []string{filepath.Join(b.dir, ".mcp-conduit"), b.state()} {
+		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(name)
+			files[name] = string(content)
 			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
 		}
-		content, err := os.ReadFile(name)
-		files[name] = string(content)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return files
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/audit"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
@@ -24,7 +23,7 @@ import (
 const DepthVar = "CONDUIT_AGENT_DEPTH"
 
 // MarkVar marks all processes of one run.
-const MarkVar = "CONDUIT_AGENT_TASK"
+const MarkVar = task.MarkVar
 
 // Services are what the engine may not make itself.
 type Services struct {
@@ -34,7 +33,10 @@ type Services struct {
 	// Places are directories whose tasks are known without being named, beside
 	// those that tasks were run in: the project and the allowed directories.
 	Places []string
-	Clock  *process.Clock // that time limits of runs go by; nil: the system's
+	// State is where records of tasks and locks are kept; "": conduit-mcp/agent
+	// in the user's state directory, as Lookup has it.
+	State string
+	Clock *process.Clock // that time limits of runs go by; nil: the system's
 }
 
 // An Engine runs tasks. It is safe for use from several goroutines.
@@ -60,6 +62,9 @@ const remembered = 200
 // New returns an engine for the configuration. Nothing runs before it is asked
 // for.
 func New(c *config.Config, s Services) *Engine {
+	if s.State == "" {
+		s.State = stateDir(s.Lookup)
+	}
 	e := &Engine{Services: &s, config: c, live: map[string]*live{}, trees: map[string]chan struct{}{}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	e.health.init()
@@ -73,9 +78,6 @@ func (e *Engine) Close() error {
 	e.runs.Wait()
 	return nil
 }
-
-func (e *Engine) tasksDir() string     { return audit.Beside(e.config.Audit.Dir, "tasks") }
-func (e *Engine) worktreesDir() string { return audit.Beside(e.config.Audit.Dir, "worktrees") }
 
 // lock waits until no other run, of this process or another, works in the tree
 // whose top is top.
@@ -92,7 +94,12 @@ func (e *Engine) lock(ctx context.Context, top string) (unlock func(), err error
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	name := filepath.Join(os.TempDir(), fmt.Sprintf("conduit-agent-%d-%x.lock", os.Getuid(), shortHash(top)))
+	locks := filepath.Join(e.State, "locks")
+	if err := os.MkdirAll(locks, 0o700); err != nil {
+		<-turn
+		return nil, err
+	}
+	name := filepath.Join(locks, shortHash(top)+".lock")
 	for {
 		l, ok, err := task.TryLock(name)
 		if err != nil {

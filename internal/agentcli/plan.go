@@ -114,7 +114,7 @@ func clip(s string) string { return fault.Clip(s) }
 // snapshotOptions leave out what the engine itself writes.
 func (e *Engine) snapshotOptions(cwd place.Place) snapshot.Options {
 	o := snapshot.Options{Exclude: []string{
-		config.Abs(e.config.Audit.Dir, cwd.Abs), config.Abs(e.config.Logs.Dir, cwd.Abs), config.Abs(e.tasksDir(), cwd.Abs), config.Abs(e.worktreesDir(), cwd.Abs)}}
+		config.Abs(e.config.Audit.Dir, cwd.Abs), config.Abs(e.config.Logs.Dir, cwd.Abs), config.Abs(e.worktreesDir(), cwd.Abs)}}
 	if parent := filepath.Dir(o.Exclude[0]); parent != cwd.Abs && !filepath.IsAbs(e.config.Audit.Dir) {
 		o.Exclude = append(o.Exclude, parent) // holds the .gitignore as well
 	}
@@ -155,7 +155,7 @@ func (e *Engine) environment(p *plan, depth int) {
 	}
 	take(config.Usual, false)
 	take(e.config.Runner.EnvAllow, true)
-	p.mark = MarkVar + "=" + p.TaskID + "-" + rand.Text()
+	p.mark = task.NewMark(p.TaskID)
 	system := []string{DepthVar + "=" + strconv.Itoa(depth+1), p.mark}
 	put(p.Env)
 	p.testEnv = append(entries(), system...)

@@ -3,6 +3,7 @@ package agentcli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 
@@ -15,9 +16,10 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
-// recovered loads a record. A task that was running when its server ended is
-// settled first: what is left of it is ended, what it changed is told.
-func (e *Engine) recovered(ctx context.Context, store *task.Store, id string, home place.Place) (*task.Record, error) {
+// settle loads a record. Of a task that was running when its server ended, what
+// is left is ended first and what it changed is told. Only what may write does
+// that.
+func (e *Engine) settle(ctx context.Context, store *task.Store, id string, home place.Place) (*task.Record, error) {
 	r, err := store.Load(id)
 	if err != nil || task.Ended(r.Status) {
 		return r, err
@@ -64,20 +66,27 @@ func (e *Engine) whatChanged(ctx context.Context, store *task.Store, r *task.Rec
 	default:
 		before = *r.Before
 	}
-	dir := r.Cwd
-	options := e.snapshotOptions(home)
-	isolated := r.Worktree != nil && r.Worktree.Dir != ""
-	if isolated {
+	dir, options := home.Abs, e.snapshotOptions(home)
+	var main *snapshot.Git // that a working tree of the task's own was made of
+	if r.Worktree != nil && r.Worktree.Dir != "" {
 		dir, options = r.Worktree.Dir, snapshot.Options{}
 		if _, err := os.Stat(dir); err != nil {
 			return nil // it had not begun there
 		}
+		var ok bool
+		if main, ok = snapshot.Open(ctx, home.Abs, options).(*snapshot.Git); !ok {
+			return fmt.Errorf("%s belongs to no git repository any more", home.Abs)
+		}
+		defer main.Close()
 	}
 	space := snapshot.Open(ctx, dir, options)
 	if r.Hashed {
 		space = snapshot.Hashes(dir, options)
 	}
 	defer space.Close()
+	if g, ok := space.(*snapshot.Git); main != nil && (!ok || !g.Of(main)) {
+		return fmt.Errorf("%s is no working tree of %s any more", dir, home.Abs)
+	}
 	after, err := space.Take(ctx)
 	if err != nil {
 		return err
@@ -91,23 +100,23 @@ func (e *Engine) whatChanged(ctx context.Context, store *task.Store, r *task.Rec
 	if !r.Hashed {
 		r.After = &after
 	}
-	if main, ok := snapshot.Open(ctx, r.Cwd, snapshot.Options{}).(*snapshot.Git); ok && isolated {
-		defer main.Close()
-		if len(d.Changes) > 0 {
-			if err := main.SetRef(ctx, after, snapshot.Ref(r.TaskID)); err != nil {
-				return err
-			}
-			r.Worktree.Ref = snapshot.Ref(r.TaskID)
-		}
-		unlock, err := e.lock(ctx, worktreesOf(main))
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		if err := main.RemoveWorktree(ctx, r.Worktree.Dir); err != nil {
-			return err
-		}
-		r.Worktree.Dir = ""
+	if main == nil {
+		return nil
 	}
+	if len(d.Changes) > 0 {
+		if err := main.SetRef(ctx, after, snapshot.Ref(r.TaskID)); err != nil {
+			return err
+		}
+		r.Worktree.Ref = snapshot.Ref(r.TaskID)
+	}
+	unlock, err := e.lock(ctx, worktreesOf(main))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := main.RemoveWorktree(ctx, dir); err != nil {
+		return err
+	}
+	r.Worktree.Dir = ""
 	return nil
 }

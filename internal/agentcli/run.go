@@ -3,7 +3,6 @@ package agentcli
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"runtime"
@@ -20,11 +19,6 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
-
-func shortHash(s string) []byte {
-	sum := sha256.Sum256([]byte(s))
-	return sum[:8]
-}
 
 const (
 	keptOutput = 512 << 10 // of each end of each stream
@@ -80,7 +74,10 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		defer unlock()
 		// What a server that was killed has left may still change files here.
 		for _, id := range l.store.Held() {
-			if _, err := e.recovered(ctx, l.store, id, p.Cwd); err != nil {
+			if e.liveTask(id) != nil {
+				continue
+			}
+			if _, err := e.settle(ctx, l.store, id, p.Cwd); err != nil {
 				e.Log.Warn("settling a task of before", "task", id, "err", err)
 			}
 		}

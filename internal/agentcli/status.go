@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/audit"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/output"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -115,7 +113,7 @@ func (e *Engine) look(ctx context.Context, id string, after int64, cwd place.Pla
 	var s Status
 	var news chan struct{}
 	err := e.stored(id, cwd, func(store *task.Store, home place.Place) error {
-		r, err := e.recovered(ctx, store, id, home)
+		r, err := present(store, id)
 		if err != nil {
 			return err
 		}
@@ -127,6 +125,27 @@ func (e *Engine) look(ctx context.Context, id string, after int64, cwd place.Pla
 		return nil
 	})
 	return s, news, err
+}
+
+// present loads a record as it is to be told. Nothing is written: of a task whose
+// server is gone only that is told, and who may settle it.
+func present(store *task.Store, id string) (*task.Record, error) {
+	r, err := store.Load(id)
+	if err != nil || task.Ended(r.Status) || !store.Abandoned(id) {
+		return r, err
+	}
+	// It may have ended since it was read.
+	if r, err = store.Load(id); err != nil || task.Ended(r.Status) {
+		return r, err
+	}
+	last := task.Event{Time: r.StartedAt}
+	if n := len(r.Events); n > 0 {
+		last = r.Events[n-1]
+	}
+	r.Status = task.Interrupted
+	r.Events = append(r.Events, task.Event{Seq: last.Seq + 1, Time: last.Time, Kind: "error",
+		Text: "the server that ran it ended before it did; task_cancel ends what is left of it and tells what it changed"})
+	return r, nil
 }
 
 func (e *Engine) liveTask(id string) *live {
@@ -164,12 +183,12 @@ func (e *Engine) stored(id string, cwd place.Place, f func(*task.Store, place.Pl
 		return err
 	}
 	for _, home := range e.homes(cwd) {
-		dir, err := audit.Open(home, e.tasksDir(), false)
+		store, err := e.store(home, false)
 		if err != nil {
 			continue
 		}
-		err = f(&task.Store{Dir: dir}, home)
-		dir.Close()
+		err = f(store, home)
+		store.Dir.Close()
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -198,24 +217,23 @@ func (e *Engine) List(ctx context.Context, cwd place.Place, limit int) (tasks []
 	}
 	e.mu.Unlock()
 	for _, home := range e.homes(cwd) {
-		dir, err := audit.Open(home, e.tasksDir(), false)
+		store, err := e.store(home, false)
 		if err != nil {
 			continue
 		}
-		store := &task.Store{Dir: dir}
 		ids, err := store.List()
 		for _, id := range ids {
 			if ctx.Err() != nil {
 				break
 			}
-			if l := e.liveTask(id); l != nil && filepath.Clean(l.store.Dir.Abs) == filepath.Clean(dir.Abs) {
+			if l := e.liveTask(id); l != nil && l.store.Dir.Abs == store.Dir.Abs {
 				continue
 			}
-			if r, err := e.recovered(ctx, store, id, home); err == nil {
+			if r, err := present(store, id); err == nil {
 				add(r)
 			}
 		}
-		dir.Close()
+		store.Dir.Close()
 		if err != nil {
 			return nil, 0, err
 		}
@@ -234,7 +252,7 @@ func (e *Engine) Cancel(ctx context.Context, id string, cwd place.Place) (Status
 	if l := e.liveTask(id); l != nil {
 		l.requestCancel()
 	} else if err := e.stored(id, cwd, func(store *task.Store, home place.Place) error {
-		r, err := e.recovered(ctx, store, id, home)
+		r, err := e.settle(ctx, store, id, home)
 		if err != nil || task.Ended(r.Status) {
 			return err
 		}

@@ -91,11 +91,10 @@ func (e *Engine) create(p *plan, background bool, watch func(task.Event)) (*live
 	if e.ctx.Err() != nil {
 		return nil, fault.New(fault.FSOperation, "the server is ending and takes no more tasks")
 	}
-	dir, err := audit.Open(p.Cwd, e.tasksDir(), true)
+	store, err := e.store(p.Cwd, true)
 	if err != nil {
 		return nil, err
 	}
-	store := &task.Store{Dir: dir}
 	l := &live{e: e, store: store, news: make(chan struct{}), over: make(chan struct{}), watch: watch, record: task.Record{
 		TaskID: p.TaskID, Provider: p.Request.Provider, Cwd: p.Cwd.Abs, Status: task.Queued, Background: background,
 		StartedAt: audit.ISO(p.started), Allowlist: p.Allowlist, Mark: p.mark}}
@@ -105,11 +104,11 @@ func (e *Engine) create(p *plan, background bool, watch func(task.Event)) (*live
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, used := e.live[p.TaskID]; used {
-		dir.Close()
+		store.Dir.Close()
 		return nil, fault.New(fault.FSAlreadyExists, "there is a task %s already; choose another taskId or leave it out", p.TaskID)
 	}
 	if l.release, err = store.Create(&l.record); err != nil {
-		dir.Close()
+		store.Dir.Close()
 		return nil, err
 	}
 	e.live[p.TaskID] = l

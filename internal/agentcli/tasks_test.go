@@ -328,7 +328,7 @@ func TestKilledServer(t *testing.T) {
 				b.repository(t)
 			}
 			id := killedServer(t, b, c.worktree)
-			s, err := b.Read(t.Context(), id, "", 0, b.cwd)
+			s, err := b.Cancel(t.Context(), id, b.cwd)
 			if err != nil || s.Status != task.Interrupted || s.Result == nil || !slices.Equal(s.Result.Result.Paths, []string{"note.txt", "started"}) {
 				t.Fatalf("%v %s", err, pretty(s))
 			}

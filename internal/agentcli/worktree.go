@@ -26,7 +26,7 @@ func (e *Engine) enterWorktree(ctx context.Context, p *plan, l *live, before sna
 	if err != nil {
 		return nil, err
 	}
-	w, err := g.Worktree(ctx, before, home.Path(audit.Segment(p.TaskID)))
+	w, err := g.Worktree(ctx, before, filepath.Join(e.worktrees(p.Cwd), p.TaskID))
 	unlock()
 	if err != nil {
 		return nil, fmt.Errorf("making a working tree: %w", err)
@@ -34,10 +34,7 @@ func (e *Engine) enterWorktree(ctx context.Context, p *plan, l *live, before sna
 	l.setWorktree(w.Dir)
 	p.dir = filepath.Join(w.Dir, filepath.FromSlash(g.Prefix()))
 	p.prompt = p.red.Text(prompt(p.dir, p.Request))
-	if err := e.command(p); err != nil {
-		return nil, err
-	}
-	return func() {
+	remove = func() {
 		ctx := context.WithoutCancel(ctx)
 		unlock, err := e.lock(ctx, worktreesOf(g))
 		if err == nil {
@@ -48,5 +45,10 @@ func (e *Engine) enterWorktree(ctx context.Context, p *plan, l *live, before sna
 			e.Log.Warn("removing a working tree", "task", p.TaskID, "err", err)
 		}
 		l.setWorktree("")
-	}, nil
+	}
+	if err := e.command(p); err != nil {
+		remove()
+		return nil, err
+	}
+	return remove, nil
 }

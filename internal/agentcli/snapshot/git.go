@@ -319,6 +319,15 @@ func (g *Git) SetRef(ctx context.Context, s Snapshot, ref string) error {
 	return err
 }
 
+// RefTree is the tree that a reference made by SetRef keeps.
+func (g *Git) RefTree(ctx context.Context, ref string) (string, error) {
+	tree, err := g.at(ctx, "rev-parse", "--verify", "--quiet", ref+"^{tree}")
+	return strings.TrimSpace(tree), err
+}
+
+// Of reports whether g is a working tree of main, or of the same repository.
+func (g *Git) Of(main *Git) bool { return g.commonDir == main.commonDir && g.top != main.top }
+
 // DeleteRef removes a reference made by SetRef.
 func (g *Git) DeleteRef(ctx context.Context, ref string) error {
 	_, err := g.at(ctx, "update-ref", "-d", ref)

@@ -12,8 +12,11 @@ import (
 	"context"
 	"maps"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A Snapshot is the state of a directory at one time.
@@ -23,6 +26,19 @@ type Snapshot struct {
 	Files  map[string]File     `json:"files,omitempty"`
 
 	committed bool // it is the last commit's, also that of nested repositories
+}
+
+var object = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`) })
+
+// Valid reports whether s can be what Take returned of a repository: it may come
+// from a file.
+func (s Snapshot) Valid() bool {
+	for name, n := range s.Nested {
+		if !filepath.IsLocal(filepath.FromSlash(name)) || !n.Valid() {
+			return false
+		}
+	}
+	return object().MatchString(s.Tree) && s.Files == nil
 }
 
 // Same reports whether two trees are the same, and those of the repositories in

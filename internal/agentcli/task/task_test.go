@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -34,14 +35,16 @@ func TestMain(m *testing.M) {
 // hold is a server that runs a task until it is killed.
 func hold(dir string) {
 	s, err := open(dir)
+	var release func()
 	if err == nil {
-		_, err = s.Create(&task.Record{TaskID: "held", Cwd: dir, Status: task.Running})
+		release, err = s.Create(&task.Record{TaskID: "held", Cwd: dir, Status: task.Running})
 	}
 	if err != nil {
 		panic(err)
 	}
 	os.Stdout.WriteString("held\n")
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
+	release()
 }
 
 func open(dir string) (*task.Store, error) {
@@ -193,6 +196,9 @@ func TestOrphan(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), holdVar+"="+dir)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -208,13 +214,16 @@ func TestOrphan(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Dir.Close()
-	if _, ok := s.Orphan("held"); ok {
+	if _, ok := s.Orphan("held"); ok || s.Abandoned("held") {
 		t.Error("taken from a server that runs it")
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+	if !s.Abandoned("held") {
+		t.Error("nobody is there, and yet it is not abandoned")
+	}
 	release, ok := s.Orphan("held")
 	if !ok {
 		t.Fatal("its server is gone, and yet it is held")
