@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,42 +129,33 @@ func (e *Engine) snapshotOptions(cwd place.Place) snapshot.Options {
 // what is allowed by name, the provider's, the task's.
 func (e *Engine) environment(p *plan, depth int) {
 	vars := map[string]string{}
-	var secret []string // entries that must not show anywhere
-	take := func(names []string, hide bool) {
+	take := func(names []string) {
 		for _, name := range names {
 			if v, ok := e.Lookup(name); ok {
 				vars[name] = v
-				if hide || strings.Contains(v, "@") { // proxies may hold a password
-					secret = append(secret, name+"="+v)
-				}
 			}
 		}
 	}
-	entries := func() []string {
-		list := make([]string, 0, len(vars)+2)
-		for name, v := range vars {
+	entries := func(m map[string]string) []string {
+		list := make([]string, 0, len(m)+2)
+		for name, v := range m {
 			list = append(list, name+"="+v)
 		}
 		slices.Sort(list)
 		return list
 	}
-	put := func(m map[string]string) {
-		for name, v := range m {
-			vars[name] = v
-			secret = append(secret, name+"="+v)
-		}
-	}
-	take(config.Usual, false)
-	take(e.config.Runner.EnvAllow, true)
 	p.mark = task.NewMark(p.TaskID)
 	system := []string{DepthVar + "=" + strconv.Itoa(depth+1), p.mark}
-	put(p.Env)
-	p.testEnv = append(entries(), system...)
-	take(p.provider.EnvAllow, true)
-	put(p.provider.Env)
-	put(p.Env) // the task's word is the last
-	p.env = append(entries(), system...)
-	p.red = audit.NewRedactor(secret)
+	take(config.Usual)
+	take(e.config.Runner.EnvAllow)
+	maps.Copy(vars, p.Env)
+	forTests := entries(vars)
+	take(p.provider.EnvAllow)
+	maps.Copy(vars, p.provider.Env)
+	maps.Copy(vars, p.Env) // the task's word is the last
+	forAgent := entries(vars)
+	p.red = audit.NewRedactor(slices.Concat(forTests, entries(p.provider.Env), forAgent))
+	p.testEnv, p.env = append(forTests, system...), append(forAgent, system...)
 }
 
 // maxArgument is what one argument may take, in bytes, on Linux.

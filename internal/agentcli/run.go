@@ -231,19 +231,20 @@ func (e *Engine) attempt(ctx context.Context, p *plan, l *live, res *Result, log
 		s := &acp.Session{Cwd: p.dir, Prompt: p.prompt, Permissions: p.provider.Permissions}
 		parser, spec.Talk = s, s.Talk
 	}
+	// Secrets are taken out before anything is shortened or joined.
 	lines := &process.Lines{Max: longLine, F: func(line []byte) {
-		for _, ev := range parser.Line(line) {
-			l.emit(ev.Kind, p.red.Text(ev.Text))
+		for _, ev := range parser.Line(p.red.Line(line)) {
+			l.emit(ev.Kind, ev.Text)
 		}
 	}}
-	logOut, logErr := log.Stream("stdout"), log.Stream("stderr")
-	spec.Out, spec.Err = io.MultiWriter(stdout, logOut, lines), io.MultiWriter(stderr, logErr)
+	keptOut, keptErr := p.red.Writer(io.MultiWriter(stdout, log.Stream("stdout"))), p.red.Writer(io.MultiWriter(stderr, log.Stream("stderr")))
+	spec.Out, spec.Err = io.MultiWriter(keptOut, lines), keptErr
 	stopFlush := every(time.Second, log.Flush)
 	run, err := process.Run(ctx, spec)
 	stopFlush()
 	lines.Close()
-	logOut.Close()
-	logErr.Close()
+	keptOut.Close()
+	keptErr.Close()
 
 	if err != nil {
 		log.Printf("\nnot started: %v\n", err)
@@ -337,19 +338,19 @@ func (e *Engine) answer(res *Result, out output.Outcome, change snapshot.Differe
 func (e *Engine) test(ctx context.Context, p *plan, l *live, res *Result, log *audit.Log) {
 	t := &Test{Command: *p.TestCommand}
 	res.Test = t
-	l.emit("test", output.OneLine(t.Command))
+	l.emit("test", output.OneLine(p.red.Text(t.Command)))
 	log.Printf("\n## Test\n\n%s\n\n", t.Command)
 	stdout, stderr := &process.HeadTail{Max: keptOutput}, &process.HeadTail{Max: keptOutput}
-	logOut, logErr := log.Stream("stdout"), log.Stream("stderr")
+	keptOut, keptErr := p.red.Writer(io.MultiWriter(stdout, log.Stream("stdout"))), p.red.Writer(io.MultiWriter(stderr, log.Stream("stderr")))
 	shell, flag := "/bin/sh", "-c"
 	if runtime.GOOS == "windows" {
 		shell, flag = "cmd", "/c"
 	}
 	run, err := process.Run(ctx, process.Spec{Path: shell, Args: []string{flag, t.Command}, Dir: p.dir, Env: p.testEnv, Mark: p.mark,
 		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(), Clock: e.Clock,
-		Out: io.MultiWriter(stdout, logOut), Err: io.MultiWriter(stderr, logErr)})
-	logOut.Close()
-	logErr.Close()
+		Out: keptOut, Err: keptErr})
+	keptOut.Close()
+	keptErr.Close()
 	if err != nil {
 		t.Note = err.Error()
 		return

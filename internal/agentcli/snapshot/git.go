@@ -197,6 +197,9 @@ func (g *Git) compare(ctx context.Context, a, b Snapshot) (Difference, error) {
 			args = append(args, a.Tree, b.Tree, "--", g.scope)
 			var out bytes.Buffer
 			err = g.view.objects(ctx, nil, &out, maxOutput, append(args, g.exclusions()...)...)
+			if out.Len() == maxOutput { // no half of a line, which may be half of a secret
+				out.Truncate(bytes.LastIndexByte(out.Bytes(), '\n') + 1)
+			}
 			*to = strings.ToValidUTF8(out.String(), "\uFFFD")
 			return err
 		})

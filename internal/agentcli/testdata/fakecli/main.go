@@ -51,6 +51,8 @@ func do(verb, rest string) {
 		must(err)
 	case "out":
 		fmt.Println(rest)
+	case "outpad": // SECOND behind so many bytes that have been printed then
+		fmt.Println(strings.Repeat(".", number(first)) + second)
 	case "err":
 		fmt.Fprintln(os.Stderr, rest)
 	case "chunks": // N pieces of the transcript SECOND, 20 ms apart
