@@ -161,8 +161,9 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 				s.Talk(talking, stdin)
 				return nil
 			}
-			_, _ = stdin.Write(s.Stdin)
-			return stdin.Close()
+			_, _ = stdin.Write(s.Stdin) // what the process does not read is its affair
+			_ = stdin.Close()
+			return nil
 		})
 	}
 	exited := make(chan error, 1)
@@ -185,7 +186,11 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if end != Exited {
 		waited = <-exited
 	}
-	outR.Close() // where a process that cannot be ended still holds the other end
+	select {
+	case <-drained: // the last words as well
+	case <-time.After(afterForce): // a process that cannot be ended holds the other end
+	}
+	outR.Close()
 	errR.Close()
 	<-drained
 

@@ -224,3 +224,54 @@ func TestGrace(t *testing.T) {
 		}
 	}
 }
+
+// TestStdinThatNobodyReads: an agent may close its input, or exit before it has
+// all of it. It ran all the same.
+func TestStdinThatNobodyReads(t *testing.T) {
+	for _, step := range []string{"exit 3", "exit 0"} {
+		for range 30 {
+			r, err := process.Run(t.Context(), process.Spec{Path: agenttest.Fake, Args: []string{step}, Stdin: make([]byte, 1<<20)})
+			if err != nil || r.End != process.Exited || fmt.Sprint("exit ", r.ExitCode) != step {
+				t.Fatalf("%s: %+v, %v", step, r, err)
+			}
+		}
+	}
+}
+
+// TestLastWords: what a process has still to say when it is ended is heard.
+func TestLastWords(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // nothing can be asked there
+	}
+	for i := range 5 {
+		said := filepath.Join(t.TempDir(), fmt.Sprint("said", i))
+		ctx, cancel := context.WithCancel(t.Context())
+		heard, ready := &process.HeadTail{Max: 1 << 20}, make(chan struct{})
+		lines := &process.Lines{Max: 100, F: func(line []byte) {
+			if string(line) == "ready" {
+				close(ready)
+			}
+		}}
+		go func() {
+			<-ready
+			cancel()
+		}()
+		// Whoever listens is behind: the process has exited before he hears on.
+		slow := writer(func(b []byte) {
+			agenttest.WaitFor(t, said)
+			time.Sleep(50 * time.Millisecond)
+			_, _ = heard.Write(b)
+		})
+		r, err := process.Run(ctx, process.Spec{Path: agenttest.Fake, Args: []string{"lastwords 60000 " + said}, Out: io.MultiWriter(lines, slow)})
+		if err != nil || r.End != process.Cancelled || r.ExitCode != 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if text := heard.String(); !strings.HasSuffix(text, "xfarewell\n") || len(text) != 6+60000+9 {
+			t.Fatalf("of its last words %d bytes were heard", len(text))
+		}
+	}
+}
+
+type writer func(b []byte)
+
+func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }

@@ -111,6 +111,14 @@ func do(verb, rest string) {
 		fmt.Println(strings.Join(os.Environ(), "\n"))
 	case "exit":
 		os.Exit(number(rest))
+	case "lastwords": // N bytes, when it is asked to end, and then the file SECOND
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-asked
+		fmt.Println(strings.Repeat("x", number(first)) + "farewell")
+		must(os.WriteFile(second, nil, 0o600))
+		os.Exit(0)
 	case "ignoreterm":
 		signal.Ignore(syscall.SIGTERM)
 	case "suicide":
