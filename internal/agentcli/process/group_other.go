@@ -15,9 +15,9 @@ func (g *group) started() {}
 func (g *group) close()   {}
 func (g *group) end()     { _ = g.cmd.Process.Kill() }
 
-func marked(string, int) []int { return nil }
-func above(string) string      { return "" }
-func terminate(int)            {}
-func kill(int)                 {}
+func marked(string) []int { return nil }
+func above(string) string { return "" }
+func terminate(int)       {}
+func kill(int)            {}
 
 func signalOf(*os.ProcessState) string { return "" }

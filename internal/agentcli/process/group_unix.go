@@ -17,11 +17,13 @@ type group struct {
 
 func newGroup(cmd *exec.Cmd, s Spec) *group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return &group{Spec: s, cmd: cmd}
+	g := &group{Spec: s, cmd: cmd}
+	g.adopt()
+	return g
 }
 
 func (g *group) started() { g.id = g.cmd.Process.Pid }
-func (g *group) close()   {}
+func (g *group) close()   { g.release() }
 
 func (g *group) end() { endFamily(g, g.Clock, g.Grace, g.Hurry) }
 
@@ -30,7 +32,7 @@ func (g *group) force() { g.signal(syscall.SIGKILL) }
 
 func (g *group) signal(s syscall.Signal) {
 	_ = syscall.Kill(-g.id, s)
-	for _, pid := range marked(g.Mark, 0) {
+	for _, pid := range g.members() {
 		_ = syscall.Kill(pid, s)
 	}
 }

@@ -50,9 +50,9 @@ func (g *group) end() {
 	}
 }
 
-func marked(string, int) []int { return nil }
-func above(string) string      { return "" }
-func terminate(int)            {}
-func kill(int)                 {}
+func marked(string) []int { return nil }
+func above(string) string { return "" }
+func terminate(int)       {}
+func kill(int)            {}
 
 func signalOf(*os.ProcessState) string { return "" }

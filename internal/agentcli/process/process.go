@@ -293,12 +293,12 @@ func EndMarked(mark string) bool {
 // A markedProcesses is those with a mark, whatever group they are in.
 type markedProcesses struct{ mark string }
 
-func (s markedProcesses) alive() bool { return len(marked(s.mark, 0)) > 0 }
+func (s markedProcesses) alive() bool { return len(marked(s.mark)) > 0 }
 func (s markedProcesses) ask()        { s.each(terminate) }
 func (s markedProcesses) force()      { s.each(kill) }
 
 func (s markedProcesses) each(f func(pid int)) {
-	for _, pid := range marked(s.mark, 0) {
+	for _, pid := range marked(s.mark) {
 		f(pid)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -275,3 +276,55 @@ func TestLastWords(t *testing.T) {
 type writer func(b []byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
+
+// TestDaemons: what leaves group and session and hides its environment is ended
+// too, once no other run is under way that may have started it.
+func TestDaemons(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // nothing tells where it came from
+	}
+	dir := t.TempDir()
+	run := func(name string, args ...string) process.Result {
+		r, err := process.Run(t.Context(), process.Spec{Path: agenttest.Fake, Args: args, Dir: dir, Env: []string{"X=" + name}, Out: io.Discard})
+		if err != nil {
+			t.Error(err)
+		}
+		return r
+	}
+	pid := func(name string) int {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	alive := func(name string) bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid(name)))
+		return err == nil && !strings.Contains(string(stat), ") Z ")
+	}
+	run("alone", "daemon one", "waitfor one")
+	if alive("one") {
+		t.Error("a daemon is left")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run("long", "daemon two", "waitfor two", "write started x", "waitfor go")
+	}()
+	agenttest.WaitFor(t, filepath.Join(dir, "started"))
+	run("short", "out x")
+	if !alive("two") {
+		t.Error("the daemon of another run was ended")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if alive("two") {
+		t.Error("a daemon is left after the last run")
+	}
+}

@@ -134,6 +134,18 @@ func do(verb, rest string) {
 		}
 		must(cmd.Start())
 		fmt.Println("child", cmd.Process.Pid)
+	case "daemon": // that leaves session and environment, and writes its pid to FIRST
+		cmd := exec.Command(os.Args[0], "orphan "+first)
+		cmd.Env = []string{}
+		leaveSession(cmd)
+		must(cmd.Run())
+	case "orphan": // starts what stays when it has gone
+		cmd := exec.Command(os.Args[0], "pid "+first, "hang")
+		cmd.Env = []string{}
+		must(cmd.Start())
+	case "pid":
+		must(os.WriteFile(first+".new", []byte(strconv.Itoa(os.Getpid())), 0o600))
+		must(os.Rename(first+".new", first))
 	case "acp":
 		acp(rest)
 	default:
