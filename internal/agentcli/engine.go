@@ -80,7 +80,7 @@ func (e *Engine) Close() error {
 }
 
 // lock waits until no other run, of this process or another, works in the tree
-// whose top is top.
+// whose top is top, or above or below it.
 func (e *Engine) lock(ctx context.Context, top string) (unlock func(), err error) {
 	e.mu.Lock()
 	turn := e.trees[top]
@@ -94,21 +94,26 @@ func (e *Engine) lock(ctx context.Context, top string) (unlock func(), err error
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	locks := filepath.Join(e.State, "locks")
-	if err := os.MkdirAll(locks, 0o700); err != nil {
+	dir := filepath.Join(e.State, "claims")
+	err = os.MkdirAll(dir, 0o700)
+	var claims *os.Root
+	if err == nil {
+		claims, err = os.OpenRoot(dir)
+	}
+	if err != nil {
 		<-turn
 		return nil, err
 	}
-	name := filepath.Join(locks, shortHash(top)+".lock")
+	defer claims.Close()
 	for {
-		l, ok, err := task.TryLock(name)
+		release, ok, err := task.Claim(claims, top)
 		if err != nil {
 			<-turn
-			return nil, fmt.Errorf("locking %s: %w", top, err)
+			return nil, fmt.Errorf("claiming %s: %w", top, err)
 		}
 		if ok {
 			return func() {
-				_ = l.Unlock()
+				release()
 				<-turn
 			}, nil
 		}

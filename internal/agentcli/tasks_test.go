@@ -348,3 +348,32 @@ func TestKilledServer(t *testing.T) {
 		})
 	}
 }
+
+// TestOneRunAboveAndBelow: a run waits for one in a directory that holds its own,
+// also where another server has started that.
+func TestOneRunAboveAndBelow(t *testing.T) {
+	outer := newBench(t, plays("fake", "auto", "stdin", "write started x", "waitfor go"))
+	outer.write(t, "in/x", "")
+	inner := benchOver(t, filepath.Join(outer.dir, "in"), plays("fake", "auto", "stdin", "out x"), func(s *agentcli.Services) { s.State = outer.state() })
+	r := outer.request()
+	r.TaskID = "outer"
+	if _, err := outer.Start(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	agenttest.WaitFor(t, filepath.Join(outer.dir, "started"))
+	r = inner.request()
+	r.TaskID = "inner"
+	if _, err := inner.Start(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * task.Retry)
+	if s, err := inner.Read(t.Context(), "inner", "", 0, inner.cwd); err != nil || s.Status != task.Queued {
+		t.Errorf("two run in one tree: %v %s", err, pretty(s))
+	}
+	outer.write(t, "go", "")
+	for b, id := range map[*bench]string{outer: "outer", inner: "inner"} {
+		if s, err := b.Read(t.Context(), id, "", forever, b.cwd); err != nil || s.Status != task.Succeeded {
+			t.Errorf("%s: %v %s", id, err, pretty(s))
+		}
+	}
+}

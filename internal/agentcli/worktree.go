@@ -11,7 +11,7 @@ import (
 
 // worktreesOf names the lock on the list of working trees of a repository, which
 // git does not guard well against two commands at once.
-func worktreesOf(g *snapshot.Git) string { return g.Top() + "\x00worktrees" }
+func worktreesOf(g *snapshot.Git) string { return "worktrees " + g.Top() }
 
 // enterWorktree makes a working tree in the state before and moves the plan
 // there. remove ends it.

@@ -255,36 +255,5 @@ func (s *Store) Asked(id string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// A Lock keeps other processes from the same working tree.
-type Lock struct{ f *os.File }
-
-// TryLock takes the file name as a lock and reports whether it could.
-func TryLock(name string) (*Lock, bool, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
-	if err != nil {
-		return nil, false, err
-	}
-	if !tryLock(f) {
-		return nil, false, f.Close()
-	}
-	// Whoever held it before may have removed the file that was opened here.
-	mine, err := f.Stat()
-	if err == nil {
-		var there fs.FileInfo
-		if there, err = os.Lstat(name); err == nil && os.SameFile(mine, there) {
-			return &Lock{f}, true, nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return nil, false, errors.Join(err, f.Close())
-}
-
-// Unlock gives it back and removes the file.
-func (l *Lock) Unlock() error {
-	return errors.Join(os.Remove(l.f.Name()), l.f.Close())
-}
-
 // Retry is how often what another process holds is tried again.
 const Retry = 100 * time.Millisecond
