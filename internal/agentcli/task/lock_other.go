@@ -4,7 +4,5 @@ package task
 
 import "os"
 
-const noFollow = 0
-
 // tryLock has no counterpart here: one server at a time is taken for granted.
 func tryLock(*os.File) bool { return true }

@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const noFollow = unix.O_NOFOLLOW
-
 // tryLock takes the open file f for this handle alone, until it is closed, and
 // reports whether it could.
 func tryLock(f *os.File) bool {

@@ -6,8 +6,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const noFollow = 0
-
 // tryLock takes the open file f for this handle alone, until it is closed, and
 // reports whether it could.
 func tryLock(f *os.File) bool {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Ends keeps the beginning and the end of what is written to it. It may be used
+// HeadTail keeps the beginning and the end of what is written to it. It may be used
 // from several goroutines.
-type Ends struct {
+type HeadTail struct {
 	Max int // bytes kept of each end
 
 	mu    sync.Mutex
@@ -19,7 +19,7 @@ type Ends struct {
 }
 
 // Write keeps b as far as it belongs to an end. It never fails.
-func (e *Ends) Write(b []byte) (int, error) {
+func (e *HeadTail) Write(b []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := len(b)
@@ -41,14 +41,14 @@ func (e *Ends) Write(b []byte) (int, error) {
 }
 
 // Left is how many bytes between the ends were not kept.
-func (e *Ends) Left() int64 {
+func (e *HeadTail) Left() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.total - int64(len(e.head)+len(e.tail))
 }
 
 // String returns what was kept, with a line that tells of a gap.
-func (e *Ends) String() string {
+func (e *HeadTail) String() string {
 	left := e.Left()
 	e.mu.Lock()
 	defer e.mu.Unlock()
