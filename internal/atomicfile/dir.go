@@ -181,7 +181,7 @@ func (w *Writer) sweep(d *Dir) {
 				continue
 			}
 			fi, err := d.root.Lstat(name)
-			if err == nil && fi.Mode().IsRegular() && ours(fi) && time.Since(fi.ModTime()) > sweepAge {
+			if err == nil && fi.Mode().IsRegular() && fileinfo.Own(fi) && time.Since(fi.ModTime()) > sweepAge {
 				d.root.Remove(name)
 			}
 		}

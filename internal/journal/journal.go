@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 )
 
 const (
@@ -120,7 +121,7 @@ func (j *Journal) prepare() error {
 	if err != nil {
 		return err
 	}
-	if !ownedByUs(fi) {
+	if !fileinfo.Own(fi) {
 		return fmt.Errorf("%s belongs to another user", j.dir)
 	}
 	if fi.Mode().Perm() != 0o700 {
@@ -201,23 +202,14 @@ func made(id string) (at time.Time, ok bool) {
 // lock takes the change id for the caller until unlock is called; ok is false
 // where somebody else has it.
 func (j *Journal) lock(id string) (unlock func(), ok bool) {
-	f, err := j.open.OpenFile(id, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := filelock.Open(j.open, id, filelock.Exclusive)
 	if err != nil {
 		return nil, false
 	}
-	if tryLock(f) {
-		// Who had it before may have removed the file meanwhile.
-		mine, err := f.Stat()
-		now, nerr := j.open.Lstat(id)
-		if err == nil && nerr == nil && os.SameFile(mine, now) {
-			return func() {
-				j.open.Remove(id)
-				f.Close()
-			}, true
-		}
-	}
-	f.Close()
-	return nil, false
+	return func() {
+		j.open.Remove(id)
+		f.Close()
+	}, true
 }
 
 // list returns the ids of all changes, oldest first.

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -115,33 +116,13 @@ func (m *Manager) state(create bool) (*os.Root, error) {
 // lock takes the lock called name, waiting for it at most that long. The error
 // is LOCKED where somebody else has it.
 func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive bool, wait time.Duration) (*os.File, error) {
-	path := filepath.Join(locksDir, name)
-	deadline := time.Now().Add(wait)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		f, err := st.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if tryLock(f, exclusive) {
-			// Who had it before may have removed the file meanwhile.
-			mine, err := f.Stat()
-			now, nerr := st.Lstat(path)
-			if err == nil && nerr == nil && os.SameFile(mine, now) {
-				return f, nil
-			}
-			f.Close()
-			continue
-		}
-		f.Close()
-		if time.Now().After(deadline) {
-			return nil, fault.New(Locked, "another operation has the session %s locked; try again when it is done", name)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
-		}
+	limited, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	f, err := filelock.OpenWait(limited, st, filepath.Join(locksDir, name), filelock.Mode(!exclusive))
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, fault.New(Locked, "another operation has the session %s locked; try again when it is done", name)
 	}
+	return f, err
 }
 
 // A metadata is what is written down of a session.

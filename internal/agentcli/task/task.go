@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/audit"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/snapshot"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -98,7 +100,7 @@ func (s *Store) Create(r *Record) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Dir.Root().Lstat(r.TaskID + suffix); err == nil || !tryLock(f) {
+	if _, err := s.Dir.Root().Lstat(r.TaskID + suffix); err == nil || filelock.TryLock(f, filelock.Exclusive) != nil {
 		f.Close()
 		return nil, fault.New(fault.FSAlreadyExists, "there is a task %s already; choose another taskId or leave it out", r.TaskID)
 	}
@@ -197,7 +199,7 @@ func (s *Store) Orphan(id string) (release func(), ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if !tryLock(f) {
+	if filelock.TryLock(f, filelock.Exclusive) != nil {
 		f.Close()
 		return nil, false
 	}
@@ -223,25 +225,19 @@ type Lock struct{ f *os.File }
 
 // TryLock takes the file name as a lock and reports whether it could.
 func TryLock(name string) (*Lock, bool, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return nil, false, err
 	}
-	if !tryLock(f) {
-		return nil, false, f.Close()
-	}
-	// Whoever held it before may have removed the file that was opened here.
-	mine, err := f.Stat()
-	if err == nil {
-		var there fs.FileInfo
-		if there, err = os.Lstat(name); err == nil && os.SameFile(mine, there) {
-			return &Lock{f}, true, nil
+	defer root.Close()
+	f, err := filelock.Open(root, filepath.Base(name), filelock.Exclusive)
+	if err != nil {
+		if errors.Is(err, filelock.ErrLocked) {
+			err = nil
 		}
+		return nil, false, err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return nil, false, errors.Join(err, f.Close())
+	return &Lock{f}, true, nil
 }
 
 // Unlock gives it back and removes the file.
