@@ -13,6 +13,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/internal/zipws"
 	"github.com/conduit-mcp/conduit-mcp/middleware"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -59,8 +60,10 @@ func compose(lookup func(string) (string, bool), dirs []string, streamed bool) (
 	if err != nil {
 		return a, err
 	}
-	if dir := kept.Path(lookup); dir != "" {
-		state = append(state, dir)
+	for _, dir := range []string{kept.Path(lookup), change.Locks(lookup)} {
+		if dir != "" {
+			state = append(state, dir)
+		}
 	}
 	spaces, err := zipws.Load(lookup)
 	if err != nil {

@@ -22,6 +22,9 @@ type Dir struct {
 	file  *os.File
 	dirty atomic.Bool // a name in it has changed
 
+	identify sync.Once
+	slot     slotOf // of its names, once one was locked
+
 	made    []made // what Open made to have it
 	telling sync.Once
 }

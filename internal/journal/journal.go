@@ -66,13 +66,6 @@ type Journal struct {
 	warn  sync.Once
 }
 
-// Open is [New] for a server, at whose end onClose has the journal closed.
-func Open(s Settings, lookup func(string) (string, bool), log *slog.Logger, onClose func(func() error)) *Journal {
-	j := New(s, lookup, log)
-	onClose(j.Close)
-	return j
-}
-
 // New returns the journal that s describes; lookup finds the variables that
 // tell the user's state directory, without which the journal is switched off.
 // New never fails: with a directory that cannot be used nothing is kept, which

@@ -369,7 +369,7 @@ func TestFailedStepsAreForgotten(t *testing.T) {
 	s := newScratch(t)
 	s.fill()
 	if m := s.change("test", func(p *Part) {
-		_, err := filetree.Delete(t.Context(), s.entry("d"), false, p, nil)
+		_, err := filetree.Delete(t.Context(), s.w, s.entry("d"), false, p, nil)
 		wantCode(t, err, fault.FSDeleteFailed)
 		job := &atomicfile.Job{Place: s.at("a"), Content: "new", IfMatch: "no such etag", Keep: p}
 		s.ok(s.w.Run(t.Context(), []*atomicfile.Job{job}, nil))
@@ -383,7 +383,7 @@ func TestFailedStepsAreForgotten(t *testing.T) {
 		t.Errorf("mark is %+v", m)
 	}
 	if m := s.change("test", func(p *Part) {
-		_, err := filetree.Delete(t.Context(), s.entry("d"), false, p, nil)
+		_, err := filetree.Delete(t.Context(), s.w, s.entry("d"), false, p, nil)
 		wantCode(t, err, fault.FSDeleteFailed)
 	}); m != (Mark{}) {
 		t.Errorf("mark of a change that failed is %+v", m)

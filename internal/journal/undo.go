@@ -288,6 +288,11 @@ func (u *undoing) check(ctx context.Context) error {
 	if len(changed) == 0 {
 		return nil
 	}
+	return u.refused(changed)
+}
+
+// refused is the error where others have changed paths.
+func (u *undoing) refused(changed []string) error {
 	const named = 5
 	more := ""
 	if n := len(changed) - named; n > 0 {
@@ -495,7 +500,7 @@ func (u *undoing) apply(ctx context.Context) (Mark, error) {
 			}
 		}
 		part := c.Part()
-		if err = u.act(ctx, &dirs, a, part); err != nil {
+		if err = u.lockAndAct(ctx, &dirs, a, part); err != nil {
 			break
 		}
 		if m := part.Mark(); m.Undo != nil || mark.Undo == nil && m.ChangeID != "" {
@@ -592,6 +597,31 @@ func (d *directories) close() error {
 	return err
 }
 
+// lockAndAct does one thing if its path is still what it was judged by.
+func (u *undoing) lockAndAct(ctx context.Context, dirs *directories, a act, part *Part) error {
+	places := []place.Place{a.at}
+	if a.to != "" {
+		places = append(places, a.moved)
+	}
+	ctx, unlock, err := u.Writer.Lock(ctx, places...)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	clear(u.seen) // the later steps are undone
+	now := act{step: a.step, at: a.at, moved: a.moved}
+	ok, err := u.judge(ctx, &now)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return u.refused([]string{a.step.at()})
+	case now.action != a.action:
+		return nil // somebody has done it
+	}
+	return u.act(ctx, dirs, a, part)
+}
+
 // act does one thing.
 func (u *undoing) act(ctx context.Context, dirs *directories, a act, part *Part) error {
 	if a.to != "" {
@@ -613,7 +643,7 @@ func (u *undoing) act(ctx context.Context, dirs *directories, a act, part *Part)
 		if a.left.Kind == directory {
 			part.had(a.path, a.was, a.was, atomicfile.Replaced)
 		}
-		_, err := filetree.Delete(ctx, a.at, a.left.Kind == tree, part, nil)
+		_, err := filetree.Delete(ctx, u.Writer, a.at, a.left.Kind == tree, part, nil)
 		if code, _ := fault.Of(err); err != nil && code == fault.FSDeleteFailed && a.left.Kind == directory {
 			return nil // somebody uses it by now
 		}

@@ -78,7 +78,7 @@ func TestImportsRunOneWay(t *testing.T) {
 			case name == "ops/all":
 				ok = strings.HasPrefix(i, "ops/")
 			case strings.HasPrefix(name, "ops/"):
-				ok = i == "registry" || i == "registry/fault" || i == "registry/place" || strings.HasPrefix(name, i+"/") ||
+				ok = i == "registry" || i == "registry/fault" || i == "registry/place" || strings.HasPrefix(name, i+"/") || i == "ops/change" ||
 					strings.HasPrefix(i, "internal/") && !slices.Contains(above, i) && i != "internal/stdio" && i != "internal/roots"
 			default:
 				ok = false
@@ -93,8 +93,9 @@ func TestImportsRunOneWay(t *testing.T) {
 func TestAllForgetsNoPackage(t *testing.T) {
 	found := packages(t)
 	for name, imports := range found {
-		// An op registers itself; the packages that only declare a tool come with theirs.
-		if !strings.HasPrefix(name, "ops/") || name == "ops/all" || !slices.Contains(imports, "registry") {
+		// An op registers itself; the packages that only declare a tool, and what ops
+		// share, come with theirs.
+		if !strings.HasPrefix(name, "ops/") || name == "ops/all" || name == "ops/change" || !slices.Contains(imports, "registry") {
 			continue
 		}
 		declares := false

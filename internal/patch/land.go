@@ -196,7 +196,7 @@ func (l *landing) put(ctx context.Context, n, old *node, o atomicfile.Options) e
 
 // take removes the file of n.
 func (l *landing) take(ctx context.Context, n *node) error {
-	_, err := filetree.Delete(ctx, n.at, false, n.keep(), nil)
+	_, err := filetree.Delete(ctx, l.w, n.at, false, n.keep(), nil)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
@@ -111,6 +112,21 @@ func NewPlan(ctx context.Context, files []*File, o Options) (*Plan, error) {
 	}
 	p.spread()
 	return p, nil
+}
+
+// Lock keeps others from the files that a patch names until unlock is called; see
+// [atomicfile.Writer.Lock]. Names that cannot be used are left to [NewPlan].
+func Lock(ctx context.Context, w *atomicfile.Writer, files []*File, base place.Place) (held context.Context, unlock func(), err error) {
+	p := &Plan{o: Options{Base: base}}
+	var places []place.Place
+	for _, f := range files {
+		for _, name := range []string{f.Old, f.New} {
+			if at, err := p.place(name); err == nil {
+				places = append(places, at)
+			}
+		}
+	}
+	return w.Lock(ctx, places...)
 }
 
 // open finds the nodes of a step.

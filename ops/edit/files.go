@@ -17,6 +17,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -48,26 +49,14 @@ type Options struct {
 
 // Files changes files, each whole or not at all.
 type Files struct {
-	writer  *atomicfile.Writer
-	changes *journal.Journal
-	max     int64
+	*change.Files
+	max int64
 }
 
 // New returns the Files of a server.
 func New(s Settings, env *registry.Env) (*Files, error) {
-	w, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-	if err != nil {
-		return nil, err
-	}
-	changes, err := Changes(s.Settings, env)
-	return &Files{w, changes, s.MaxRead}, err
-}
-
-// Changes returns the undo journal of a server.
-func Changes(s journal.Settings, env *registry.Env) (*journal.Journal, error) {
-	return registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(s, env.Lookup, env.Log, env.OnClose), nil
-	})
+	shared, err := change.Shared(s.Settings, env)
+	return &Files{shared, s.MaxRead}, err
 }
 
 // Bounds of what is held in memory before it is written.
@@ -98,13 +87,13 @@ type work struct {
 // Run carries out tasks and returns a result for each, in order. Two tasks for
 // one file both fail.
 func (f *Files) Run(ctx context.Context, tasks []Task, o Options) (Results, error) {
-	change := f.changes.Begin(o.Op)
-	defer change.Done()
+	c := f.Journal.Begin(o.Op)
+	defer c.Done()
 	results := make(Results, len(tasks))
 	all := make([]*work, len(tasks))
 	first := map[string]int{}
 	for i := range tasks {
-		w := &work{Task: &tasks[i], Result: &results[i], part: change.Part(), err: tasks[i].Err}
+		w := &work{Task: &tasks[i], Result: &results[i], part: c.Part(), err: tasks[i].Err}
 		w.Result.Path = w.Task.Path
 		all[i] = w
 		if w.err != nil {
@@ -163,13 +152,17 @@ func batches(all []*work) func(yield func([]*work) bool) {
 
 // batch carries out some tasks, each by itself.
 func (f *Files) batch(ctx context.Context, some []*work, o Options) error {
+	ctx, unlock, err := f.lock(ctx, some, o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := f.prepare(ctx, some); err != nil {
 		return err
 	}
 	if o.DryRun {
 		f.rehearse(some)
 	}
-	var err error
 	if !o.DryRun {
 		err = f.write(ctx, some)
 	}
@@ -177,6 +170,18 @@ func (f *Files) batch(ctx context.Context, some []*work, o Options) error {
 		w.old, w.content = nil, nil
 	}
 	return err
+}
+
+// lock keeps others from the files from before they are read until they are
+// written.
+func (f *Files) lock(ctx context.Context, some []*work, o Options) (context.Context, func(), error) {
+	var places []place.Place
+	for _, w := range some {
+		if w.err == nil && !o.DryRun {
+			places = append(places, w.Place)
+		}
+	}
+	return f.Writer.Lock(ctx, places...)
 }
 
 // together carries out all tasks or none.
@@ -188,6 +193,11 @@ func (f *Files) together(ctx context.Context, all []*work, o Options) error {
 	if bytes > holdFiles*f.max {
 		return fault.New(fault.LimitExceeded, "with all_or_nothing the files may have %d bytes together (%d times CONDUIT_MAX_FILE_READ_BYTES), and have %d; divide the call, or leave all_or_nothing out", holdFiles*f.max, holdFiles, bytes)
 	}
+	ctx, unlock, err := f.lock(ctx, all, o)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := f.prepare(ctx, all); err != nil {
 		return err
 	}
@@ -198,7 +208,7 @@ func (f *Files) together(ctx context.Context, all []*work, o Options) error {
 		f.rehearse(all)
 		return nil
 	}
-	err := f.write(ctx, all)
+	err = f.write(ctx, all)
 	if err == nil && !anyFailed(all) {
 		return nil
 	}
@@ -356,7 +366,7 @@ func (f *Files) write(ctx context.Context, some []*work) error {
 			jobs = append(jobs, w.job)
 		}
 	}
-	err := f.writer.Run(ctx, jobs, nil)
+	err := f.Writer.Run(ctx, jobs, nil)
 	for _, w := range some {
 		if w.job != nil {
 			f.settle(w, w.job.Report, w.job.Sum, w.job.Err)
@@ -375,7 +385,7 @@ func (f *Files) write(ctx context.Context, some []*work) error {
 // stream writes one large file.
 func (f *Files) stream(ctx context.Context, w *work) {
 	var sum []byte
-	report, err := f.writer.Write(ctx, w.Place, atomicfile.Options{IfMatch: w.was, Keep: w.part, Sum: &sum}, func(to *os.File) error {
+	report, err := f.Writer.Write(ctx, w.Place, atomicfile.Options{IfMatch: w.was, Keep: w.part, Sum: &sum}, func(to *os.File) error {
 		h := sha256.New()
 		for _, p := range w.content {
 			for chunk := range slices.Chunk(p, streamed) {

@@ -14,6 +14,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -34,7 +35,7 @@ func newDesk(t *testing.T) desk {
 	}
 	t.Cleanup(func() { root.Close() })
 	off := journal.New(journal.Settings{Dir: journal.Off}, func(string) (string, bool) { return "", false }, slog.New(slog.DiscardHandler))
-	return desk{&Files{atomicfile.New(), off, 50 << 20}, dir, root}
+	return desk{&Files{&change.Files{Writer: atomicfile.New(), Journal: off}, 50 << 20}, dir, root}
 }
 
 func (d desk) path(name string) string { return filepath.Join(d.dir, name) }

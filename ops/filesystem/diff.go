@@ -9,6 +9,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -71,17 +72,17 @@ func (r diffResults) MarshalJSON() ([]byte, error) {
 func (diffResults) JSONSchema() *jsonschema.Schema { return schemaOf[judged]() }
 
 func buildDiff(cfg rewriteSettings, env *registry.Env) (registry.Func[diffParams, diffResults], error) {
-	c, err := newChanger(cfg.Settings, env)
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in diffParams) (diffResults, error) {
 		if err := in.unique(); err != nil {
 			return nil, err
 		}
-		change := c.journal.Begin(diffDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(diffDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Changes, func(ctx context.Context, f diffChange) (diffResult, error) {
 			r := diffResult{Path: f.Path.String()}
-			part := change.Part()
-			_, err := c.rewrite(ctx, f.Path, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
+			part := c.Part()
+			_, err := rewrite(ctx, files.Writer, f.Path, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
 				d, err := parsed(f.Path, old)
 				if err != nil {
 					return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/search"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -89,18 +90,18 @@ type edited struct {
 }
 
 func buildEdit(cfg rewriteSettings, env *registry.Env) (registry.Func[editParams, editResults], error) {
-	c, err := newChanger(cfg.Settings, env)
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in editParams) (editResults, error) {
 		matchers, err := in.matchers()
 		if err != nil {
 			return nil, err
 		}
-		change := c.journal.Begin(editDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(editDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.files(), func(ctx context.Context, e edited) (editResult, error) {
 			r := editResult{Path: e.path.String(), Status: "success"}
-			part := change.Part()
-			changed, err := c.rewrite(ctx, e.path, cfg.MaxRead, part, !in.DryRun, func(old []byte) ([]byte, error) {
+			part := c.Part()
+			changed, err := rewrite(ctx, files.Writer, e.path, cfg.MaxRead, part, !in.DryRun, func(old []byte) ([]byte, error) {
 				d, err := parsed(e.path, old)
 				if err != nil {
 					return nil, err

@@ -310,7 +310,7 @@ func TestRewriteMindsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "f")
-	c := changer{files: atomicfile.New()}
+	w := atomicfile.New()
 	for what, meanwhile := range map[string]func() error{
 		"changed": func() error { return os.WriteFile(name, []byte("theirs"), 0o644) },
 		"removed": func() error { return os.Remove(name) },
@@ -323,7 +323,7 @@ func TestRewriteMindsOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Vet(r.ResolveBelow)
-		changed, err := c.rewrite(t.Context(), p, 100, nil, true, func([]byte) ([]byte, error) { return []byte("ours"), meanwhile() })
+		changed, err := rewrite(t.Context(), w, p, 100, nil, true, func([]byte) ([]byte, error) { return []byte("ours"), meanwhile() })
 		if code, message := fault.Of(err); changed || code != fault.PreconditionFailed {
 			t.Errorf("%s: %v, %s %s", what, changed, code, message)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/search"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -62,7 +63,7 @@ func (r replaceResults) MarshalJSON() ([]byte, error) {
 func (replaceResults) JSONSchema() *jsonschema.Schema { return schemaOf[wrapped[replaceResult]]() }
 
 func buildReplace(cfg rewriteSettings, env *registry.Env) (registry.Func[replaceParams, replaceResults], error) {
-	c, err := newChanger(cfg.Settings, env)
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in replaceParams) (replaceResults, error) {
 		matchers := make([]search.Matcher, len(in.Operations))
 		for i, op := range in.Operations {
@@ -71,13 +72,13 @@ func buildReplace(cfg rewriteSettings, env *registry.Env) (registry.Func[replace
 				return nil, err
 			}
 		}
-		change := c.journal.Begin(replaceDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(replaceDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Paths, func(ctx context.Context, p registry.Path) (replaceResult, error) {
 			r := replaceResult{File: p.String()}
-			part := change.Part()
+			part := c.Part()
 			n := 0
-			changed, err := c.rewrite(ctx, p, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
+			changed, err := rewrite(ctx, files.Writer, p, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
 				content := old
 				for i, op := range in.Operations {
 					next, count, err := op.apply(ctx, p, content, matchers[i])

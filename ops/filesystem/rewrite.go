@@ -25,10 +25,17 @@ var rewriteErrors = codes(fault.FSNotFound, fault.FSIsDirectory, fault.FSOperati
 // rewrite reads the file that p names, has f make its new content, and writes
 // that whole, unless write is false, if the file is still what it was. It
 // reports whether there is a difference.
-func (c changer) rewrite(ctx context.Context, p registry.Path, most int64, keep atomicfile.Keeper, write bool, f func(old []byte) ([]byte, error)) (changed bool, err error) {
+func rewrite(ctx context.Context, w *atomicfile.Writer, p registry.Path, most int64, keep atomicfile.Keeper, write bool, f func(old []byte) ([]byte, error)) (changed bool, err error) {
 	at, err := p.Place()
 	if err != nil {
 		return false, err
+	}
+	if write {
+		var unlock func()
+		if ctx, unlock, err = w.Lock(ctx, at); err != nil {
+			return false, err
+		}
+		defer unlock()
 	}
 	old, err := readAll(at, p, most)
 	if err != nil {
@@ -43,7 +50,7 @@ func (c changer) rewrite(ctx context.Context, p registry.Path, most int64, keep 
 	}
 	sum := sha256.Sum256(old)
 	job := &atomicfile.Job{Place: at, Content: string(content), IfMatch: etag.Of(sum[:]), Keep: keep}
-	if err := c.files.Run(ctx, []*atomicfile.Job{job}, nil); err != nil {
+	if err := w.Run(ctx, []*atomicfile.Job{job}, nil); err != nil {
 		return false, err
 	}
 	if code, _ := fault.Of(job.Err); job.Err != nil && (code == fault.PreconditionFailed || errors.Is(job.Err, fs.ErrNotExist)) {

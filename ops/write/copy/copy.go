@@ -5,9 +5,9 @@ import (
 	"context"
 	"os"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/ops/write"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -58,16 +58,10 @@ func (r *result) Shed(err error) {
 }
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
-	files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-	if err != nil {
-		return nil, err
-	}
-	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Lookup, env.Log, env.OnClose), nil
-	})
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in params) ([]result, error) {
-		change := changes.Begin(desc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(desc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Entries, func(ctx context.Context, e entry) (result, error) {
 			r := result{Action: desc.Name, Source: e.Source.String(), Destination: e.Destination.String()}
 			src, err := e.Source.Place()
@@ -78,12 +72,12 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, []result], er
 			if err != nil {
 				return r, err
 			}
-			part := change.Part()
+			part := c.Part()
 			o := filetree.Options{Create: !e.Overwrite, Keep: part, Into: os.IsPathSeparator(e.Destination.String()[len(e.Destination.String())-1])}
 			if len(in.Entries) == 1 { // of several, the entries are what is counted
 				o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
 			}
-			done, err := filetree.Copy(ctx, files, src, dst, o)
+			done, err := filetree.Copy(ctx, files.Writer, src, dst, o)
 			r.Mark = part.Mark()
 			if err == nil {
 				r.Message = done.Message("Copied")
