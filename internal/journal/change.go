@@ -133,7 +133,7 @@ func (c *Change) begin() bool {
 	if c.begun || c.broken {
 		return !c.broken
 	}
-	if c.j.changes == nil {
+	if c.j.use(true) != nil {
 		c.broken = true
 		return false
 	}
@@ -146,15 +146,14 @@ func (c *Change) begin() bool {
 
 func (c *Change) make() (err error) {
 	const attempts = 3 // against a server that looks at the lock just now
-	ok := false
 	for range attempts {
 		c.id = c.j.newID()
-		if c.unlock, ok = c.j.lock(c.id); ok {
+		if c.unlock, err = c.j.lock(c.id); err == nil {
 			break
 		}
 	}
-	if !ok {
-		return errors.New("no change could be begun in the journal")
+	if err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {

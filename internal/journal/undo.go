@@ -18,6 +18,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -80,22 +81,27 @@ func (u Undoer) Undo(ctx context.Context, id string, dry bool) (r Report, err er
 	if j.off {
 		return r, fault.New(fault.FSOperation, "the journal is switched off, so nothing can be undone; CONDUIT_JOURNAL_DIR names its directory")
 	}
-	if j.changes == nil {
-		return r, fault.New(fault.FSOperation, "the journal cannot be written, so nothing can be undone; the server's log says why")
+	if err := j.use(false); errors.Is(err, fs.ErrNotExist) && id != "" {
+		return r, unknown(id, err)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, unwritable(err)
 	}
 	if id == "" {
 		if id, err = u.latest(); err != nil {
 			return r, err
 		}
 	}
-	unlock, ok := j.lock(id)
-	if !ok {
+	unlock, err := j.lock(id)
+	switch {
+	case errors.Is(err, filelock.ErrLocked):
 		return r, fault.New(fault.PreconditionFailed, "the change %s is under way or being undone; try again once that has ended", id)
+	case err != nil:
+		return r, unwritable(err)
 	}
 	defer unlock()
 	a, err := j.load(id)
 	if err != nil {
-		return r, fault.Hide(fault.FSNotFound, err, "there is no change %s in the journal; old ones are dropped (CONDUIT_JOURNAL_MAX_BYTES)", id)
+		return r, unknown(id, err)
 	}
 	switch {
 	case a.undone == nobody:
@@ -123,6 +129,14 @@ func (u Undoer) Undo(ctx context.Context, id string, dry bool) (r Report, err er
 	}
 	r.Mark, err = run.apply(ctx)
 	return r, err
+}
+
+func unknown(id string, err error) error {
+	return fault.Hide(fault.FSNotFound, err, "there is no change %s in the journal; old ones are dropped (CONDUIT_JOURNAL_MAX_BYTES)", id)
+}
+
+func unwritable(err error) error {
+	return fault.Hide(fault.FSOperation, err, "the journal cannot be written, so nothing can be undone; the server's log says why")
 }
 
 // latest returns the newest change that is not undone and all of whose paths
