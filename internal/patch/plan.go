@@ -283,7 +283,7 @@ func (p *Plan) work(ctx context.Context, s *Step) error {
 			if p.seen += int64(len(text)); p.seen > passes*p.o.MaxBytes {
 				return fault.New(fault.LimitExceeded, "the patch has too many parts for files as large as %s; give all hunks of a file after one header", s.Name())
 			}
-			if applied, text, err = rewrite(ctx, s.File, text); err != nil {
+			if applied, text, err = applyTo(ctx, s.File, text); err != nil {
 				return err
 			}
 			if len(applied.Splices) > 0 {
@@ -331,8 +331,8 @@ func startsEmpty(f *File) bool {
 	return len(f.Hunks) == 1 && f.Hunks[0].OldStart == 0 && len(f.Hunks[0].side('+')) == 0
 }
 
-// rewrite applies the hunks of f to a file's bytes and returns the new ones.
-func rewrite(ctx context.Context, f *File, old string) (*Applied, string, error) {
+// applyTo applies the hunks of f to a file's bytes and returns the new ones.
+func applyTo(ctx context.Context, f *File, old string) (*Applied, string, error) {
 	wide := strings.HasPrefix(old, "\xff\xfe") || strings.HasPrefix(old, "\xfe\xff")
 	if !wide && strings.Contains(old[:min(len(old), binaryHead)], "\x00") {
 		return nil, "", fault.New(fault.InvalidParameter, "%s is a binary file (it has NUL bytes); only text can be patched", f.Old)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
-	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -72,7 +71,7 @@ func (r diffResults) MarshalJSON() ([]byte, error) {
 func (diffResults) JSONSchema() *jsonschema.Schema { return schemaOf[judged]() }
 
 func buildDiff(cfg rewriteSettings, env *registry.Env) (registry.Func[diffParams, diffResults], error) {
-	files, err := change.Shared(cfg.Settings, env)
+	files, engine, err := rewriting(cfg, env)
 	return func(ctx context.Context, in diffParams) (diffResults, error) {
 		if err := in.unique(); err != nil {
 			return nil, err
@@ -82,7 +81,7 @@ func buildDiff(cfg rewriteSettings, env *registry.Env) (registry.Func[diffParams
 		return registry.Each(ctx, in.Changes, func(ctx context.Context, f diffChange) (diffResult, error) {
 			r := diffResult{Path: f.Path.String()}
 			part := c.Part()
-			_, err := rewrite(ctx, files.Writer, f.Path, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
+			_, err := rewritten(ctx, engine, f.Path, part, true, func(old []byte) ([]byte, error) {
 				d, err := parsed(f.Path, old)
 				if err != nil {
 					return nil, err

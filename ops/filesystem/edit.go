@@ -13,7 +13,6 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/search"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
-	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -90,7 +89,7 @@ type edited struct {
 }
 
 func buildEdit(cfg rewriteSettings, env *registry.Env) (registry.Func[editParams, editResults], error) {
-	files, err := change.Shared(cfg.Settings, env)
+	files, engine, err := rewriting(cfg, env)
 	return func(ctx context.Context, in editParams) (editResults, error) {
 		matchers, err := in.matchers()
 		if err != nil {
@@ -101,7 +100,7 @@ func buildEdit(cfg rewriteSettings, env *registry.Env) (registry.Func[editParams
 		return registry.Each(ctx, in.files(), func(ctx context.Context, e edited) (editResult, error) {
 			r := editResult{Path: e.path.String(), Status: "success"}
 			part := c.Part()
-			changed, err := rewrite(ctx, files.Writer, e.path, cfg.MaxRead, part, !in.DryRun, func(old []byte) ([]byte, error) {
+			changed, err := rewritten(ctx, engine, e.path, part, !in.DryRun, func(old []byte) ([]byte, error) {
 				d, err := parsed(e.path, old)
 				if err != nil {
 					return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
+	"github.com/conduit-mcp/conduit-mcp/internal/rewrite"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -310,7 +311,7 @@ func TestRewriteMindsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "f")
-	w := atomicfile.New()
+	e := rewrite.Engine{Writer: atomicfile.New(), MaxBytes: 100}
 	for what, meanwhile := range map[string]func() error{
 		"changed": func() error { return os.WriteFile(name, []byte("theirs"), 0o644) },
 		"removed": func() error { return os.Remove(name) },
@@ -323,7 +324,7 @@ func TestRewriteMindsOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Vet(r.ResolveBelow)
-		changed, err := rewrite(t.Context(), w, p, 100, nil, true, func([]byte) ([]byte, error) { return []byte("ours"), meanwhile() })
+		changed, err := rewritten(t.Context(), e, p, nil, true, func([]byte) ([]byte, error) { return []byte("ours"), meanwhile() })
 		if code, message := fault.Of(err); changed || code != fault.PreconditionFailed {
 			t.Errorf("%s: %v, %s %s", what, changed, code, message)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/search"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
-	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -25,11 +24,6 @@ var replaceDesc = registry.Desc{
 	Examples: []registry.Example{
 		{Title: "A literal text and an expression", Args: `{"paths": ["a.txt", "b.txt"], "operations": [{"search": "file", "replace": "document"}, {"search": "(\\d+)$", "replace": "#$1", "use_regex": true}]}`},
 	},
-}
-
-type rewriteSettings struct {
-	readSettings
-	journal.Settings
 }
 
 type replaceParams struct {
@@ -63,7 +57,7 @@ func (r replaceResults) MarshalJSON() ([]byte, error) {
 func (replaceResults) JSONSchema() *jsonschema.Schema { return schemaOf[wrapped[replaceResult]]() }
 
 func buildReplace(cfg rewriteSettings, env *registry.Env) (registry.Func[replaceParams, replaceResults], error) {
-	files, err := change.Shared(cfg.Settings, env)
+	files, engine, err := rewriting(cfg, env)
 	return func(ctx context.Context, in replaceParams) (replaceResults, error) {
 		matchers := make([]search.Matcher, len(in.Operations))
 		for i, op := range in.Operations {
@@ -78,7 +72,7 @@ func buildReplace(cfg rewriteSettings, env *registry.Env) (registry.Func[replace
 			r := replaceResult{File: p.String()}
 			part := c.Part()
 			n := 0
-			changed, err := rewrite(ctx, files.Writer, p, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
+			changed, err := rewritten(ctx, engine, p, part, true, func(old []byte) ([]byte, error) {
 				content := old
 				for i, op := range in.Operations {
 					next, count, err := op.apply(ctx, p, content, matchers[i])
