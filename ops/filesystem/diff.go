@@ -92,7 +92,7 @@ func buildDiff(cfg rewriteSettings, env *registry.Env) (registry.Func[diffParams
 				}
 				plan, err := d.Plan(ctx, edits, textedit.Exact)
 				if err != nil {
-					return nil, about(f.Path, asDiffs(err))
+					return nil, about(f.Path, blocks.Word(err))
 				}
 				content, err := d.Apply(plan.Splices)
 				if err != nil {
@@ -122,13 +122,8 @@ func (in diffParams) unique() error {
 	return nil
 }
 
-// asDiffs is err in which edits are called blocks.
-func asDiffs(err error) error {
-	if code, message := fault.Of(err); code == fault.InvalidParameter {
-		return fault.New(code, "%s", strings.NewReplacer("edits[", "diffs[", ".insert_at_line", ".start_line").Replace(message))
-	}
-	return err
-}
+// blocks are what edits are called in errors.
+var blocks = textedit.Vocabulary{Edit: func(i int) string { return fmt.Sprintf("diffs[%d]", i) }, Old: "search", At: "start_line"}
 
 // edits checks the blocks against the file. Where one does not agree r gets the
 // lines it names.

@@ -198,7 +198,10 @@ func (in editParams) plan(ctx context.Context, d *textedit.Doc, e edited, matche
 			own, of, err = in.Changes[i].byLines(ctx, d)
 		}
 		if err != nil {
-			return nil, renamed(err, fmt.Sprintf("changes[%d]", i))
+			if why, ok := err.(missing); ok {
+				err = fault.New(fault.InvalidParameter, "changes[%d]%s", i, why)
+			}
+			return nil, words(i).Word(err)
 		}
 		of.change = i
 		splices, claims = append(splices, own...), append(claims, of)
@@ -213,21 +216,16 @@ func (in editParams) plan(ctx context.Context, d *textedit.Doc, e edited, matche
 	return splices, nil
 }
 
-// renamed is err, in which an edit is called by the name and the parameters it
-// has here.
-func renamed(err error, name string) error {
-	code, message := fault.Of(err)
-	if code != fault.InvalidParameter {
-		return err
-	}
-	return fault.New(code, "%s", strings.NewReplacer("edits[0]", name, ".old_text", ".search_pattern", "what only old_text has", "what only search_pattern has",
-		".insert_at_line", ".start_line").Replace(message))
+// words are what a change and its parameters are called in errors. It is planned
+// by itself, as the first of one.
+func words(change int) textedit.Vocabulary {
+	return textedit.Vocabulary{Edit: func(int) string { return fmt.Sprintf("changes[%d]", change) }, Old: "search_pattern", At: "start_line"}
 }
 
-// missing is the error of a change whose pattern is not found.
-func missing(format string, args ...any) error {
-	return fault.New(fault.InvalidParameter, "edits[0]"+format, args...)
-}
+// A missing is what a change has no match for.
+type missing string
+
+func (m missing) Error() string { return string(m) }
 
 // byLines replaces, deletes or inserts whole lines.
 func (c editChange) byLines(ctx context.Context, d *textedit.Doc) ([]textedit.Splice, claim, error) {
@@ -345,9 +343,9 @@ func (c editChange) find(ctx context.Context, d *textedit.Doc) (first, last int,
 // tooFew is the error where fewer places are found than match_occurrence says.
 func (c editChange) tooFew(found int) error {
 	if found == 0 {
-		return missing(".search_pattern has no match from line %d on", c.Start)
+		return missing(fmt.Sprintf(".search_pattern has no match from line %d on", c.Start))
 	}
-	return missing(".match_occurrence is %d, but the matches of search_pattern from line %d on are no more than %d", c.Occurrence, c.Start, found)
+	return missing(fmt.Sprintf(".match_occurrence is %d, but the matches of search_pattern from line %d on are no more than %d", c.Occurrence, c.Start, found))
 }
 
 // miss says what the file has that is like the pattern.
@@ -359,11 +357,11 @@ func (c editChange) miss(ctx context.Context, d *textedit.Doc) error {
 	at := d.Line(plan.Splices[0].From)
 	switch {
 	case at < c.Start:
-		return missing(".search_pattern stands in the file at line %d, but not from start_line %d on", at, c.Start)
+		return missing(fmt.Sprintf(".search_pattern stands in the file at line %d, but not from start_line %d on", at, c.Start))
 	case len(plan.Loose) > 0:
-		return missing(".search_pattern agrees with line %d but for white space that counts; correct it%s", at, map[bool]string{false: ", or leave ignore_leading_whitespace at true"}[c.Loose])
+		return missing(fmt.Sprintf(".search_pattern agrees with line %d but for white space that counts; correct it%s", at, map[bool]string{false: ", or leave ignore_leading_whitespace at true"}[c.Loose]))
 	}
-	return missing(".search_pattern stands in line %d, but is not the whole line; give whole lines, or an expression with use_regex", at)
+	return missing(fmt.Sprintf(".search_pattern stands in line %d, but is not the whole line; give whole lines, or an expression with use_regex", at))
 }
 
 // byExpression replaces or deletes a match of m.
