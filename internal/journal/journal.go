@@ -14,6 +14,22 @@
 // with it. The record of a change whose process was killed is completed by the
 // next server: open/ holds a file for every change that is under way, locked by
 // its process.
+//
+// The states of a change, with the lines of its record that lead to them:
+//
+//	Begin
+//	  |  first step: op, time
+//	  v
+//	begun --- Keep: had ---> kept --- Leave, Move: left ---> stepped
+//	  |                       |  <---- it failed: cancel ---    |
+//	  | Done                  | killed                          | Done, or killed: done
+//	  v                       v                                 v
+//	dropped <-- unchanged -- looked at ------ changed -------> done --- Undo: undone ---> undone
+//	  ^                                                         |                           |
+//	  +------------------ the oldest, of too much --------------+---------------------------+
+//
+// Of a change that was undone the record is left; what it kept is back in place.
+// A part that cannot be kept whole is void: it stays done.
 package journal
 
 import (
