@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 )
 
 func TestAgentCommand(t *testing.T) {
@@ -16,21 +18,20 @@ func TestAgentCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": dir, "CONDUIT_LOG_FILE_PATH": "NONE"}
-	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	var out, errs strings.Builder
-	if code := Run([]string{"agent"}, lookup, &out, &errs); code != 2 || !strings.Contains(errs.String(), "usage: conduit-mcp agent") {
+	if code := Run([]string{"agent"}, env, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "conduit-mcp agent") {
 		t.Errorf("without a command: %d, %q", code, errs.String())
 	}
 	out.Reset()
 	errs.Reset()
-	if code := Run([]string{"agent", "health", "none"}, lookup, &out, &errs); code != 1 || !strings.Contains(out.String(), "none") {
+	if code := Run([]string{"agent", "health", "none"}, env, strings.NewReader(""), &out, &errs); code != 1 || !strings.Contains(out.String(), "none") {
 		t.Errorf("health: %d, %q, %q", code, out.String(), errs.String())
 	}
 	if err := os.WriteFile(filepath.Join(dir, "mcp-conduit.config.json"), []byte(`{"providers": 1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	errs.Reset()
-	if code := Run([]string{"agent", "health"}, lookup, &out, &errs); code != 1 || !strings.Contains(errs.String(), "/providers") {
+	if code := Run([]string{"agent", "health"}, env, strings.NewReader(""), &out, &errs); code != 1 || !strings.Contains(errs.String(), "/providers") {
 		t.Errorf("health with a bad configuration: %d, %q", code, errs.String())
 	}
 }
@@ -48,17 +49,17 @@ func TestRecordsOfAgentsAreDenied(t *testing.T) {
 		}
 	}
 	env := map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": dir, "CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_TOOLSETS": "core,agent", "CONDUIT_JOURNAL_DIR": "NONE"}
-	a, err := compose(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil, false)
+	a, err := app.New(app.Options{Environ: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
+	defer a.Close()
 	for args, want := range map[string]string{
 		`{"operation":"content","sources":["sub/.mcp-conduit/audit/a.json"]}`: "ERR_FS_ACCESS_DENIED",
 		`{"operation":"content","sources":["sub/.mcp-conduit/logs"]}`:         "ERR_FS_ACCESS_DENIED",
 		`{"operation":"content","sources":["sub/ours.txt"]}`:                  `"content":"x"`,
 	} {
-		res, err := a.mux.Call(t.Context(), "read", json.RawMessage(args))
+		res, err := a.Call(t.Context(), "read", json.RawMessage(args))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,9 +68,9 @@ func TestRecordsOfAgentsAreDenied(t *testing.T) {
 		}
 	}
 	env["MCP_CONDUIT_CONFIG"] = filepath.Join(dir, "missing.json")
-	b, err := compose(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil, false)
+	b, err := app.New(app.Options{Environ: env})
 	if err == nil {
 		t.Error("a configuration that is missing does not keep the server from starting")
 	}
-	b.close()
+	b.Close()
 }

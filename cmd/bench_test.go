@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
 )
 
@@ -24,7 +25,7 @@ type client struct {
 func start(b testing.TB, dir string) *client {
 	b.Helper()
 	env := map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_LOG_FILE_PATH": filepath.Join(b.TempDir(), "log"), "CONDUIT_MAX_RESPONSE_BYTES": "0"}
-	a, err := compose(func(k string) (string, bool) { v, ok := env[k]; return v, ok }, nil, true)
+	a, err := app.New(app.Options{Environ: env, Serving: true})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,10 +40,10 @@ func start(b testing.TB, dir string) *client {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a.run(inR, outW)
+		a.ServeStdio(inR, outW)
 		outW.Close()
 	}()
-	b.Cleanup(func() { inW.Close(); <-done; a.close() })
+	b.Cleanup(func() { inW.Close(); <-done; a.Close() })
 	c := &client{inW, bufio.NewReaderSize(outR, 1<<20)}
 	c.send(b, initialize)
 	c.receive(b)

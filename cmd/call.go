@@ -1,67 +1,88 @@
 package cmd
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
+	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 // call runs one operation through the whole chain and prints its response. The
 // exit code is 1 where the call failed.
-func call(args []string, lookup func(string) (string, bool), stdout, stderr io.Writer) int {
-	if len(args) != 3 || args[1] != "--json" {
-		fmt.Fprintln(stderr, "usage: conduit-mcp call TOOL[.OPERATION] --json ARGUMENTS")
-		return 2
+func (c *commandLine) call() *cobra.Command {
+	return &cobra.Command{
+		Use:   "call TOOL[.OPERATION] ARGUMENTS",
+		Short: "Run one operation through the whole chain",
+		Long: "Run one operation as a client would have it run, and print its response.\n" +
+			"ARGUMENTS is a JSON object.",
+		Example:           `  conduit-mcp call read.content '{"sources": ["README.md"], "view": "lean"}'`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: c.completeOperation,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := c.app(app.Options{})
+			if err != nil {
+				return err
+			}
+			name, op, dotted := strings.Cut(args[0], ".")
+			arguments := json.RawMessage(args[1])
+			if dotted {
+				if arguments, err = discriminated(a.Set, name, op, arguments); err != nil {
+					return err
+				}
+			}
+			res, err := a.Call(cmd.Context(), name, arguments)
+			if err != nil {
+				return err
+			}
+			stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if !a.Explicit && !c.Quiet {
+				fmt.Fprintln(stderr, a.Notice().Message)
+			}
+			for i, content := range res.Content {
+				text, ok := content.(*mcp.TextContent)
+				switch {
+				case i == 0 && ok:
+					fmt.Fprintln(stdout, text.Text)
+				case c.Quiet:
+				case !ok:
+					fmt.Fprintln(stderr, "(a media block is not shown)")
+				default:
+					fmt.Fprintln(stderr, text.Text)
+				}
+			}
+			if res.IsError {
+				return &registry.ExitError{Code: 1}
+			}
+			return nil
+		},
 	}
-	a, err := compose(lookup, nil, false)
-	defer a.close()
+}
+
+// completeOperation offers the operations that the settings select.
+func (c *commandLine) completeOperation(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a, err := c.app(app.Options{Quiet: true})
 	if err != nil {
-		return complain(stderr, err)
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	name, op, dotted := strings.Cut(args[0], ".")
-	arguments := json.RawMessage(args[2])
-	if dotted {
-		if arguments, err = a.discriminated(name, op, arguments); err != nil {
-			return complain(stderr, err)
-		}
+	var list []cobra.Completion
+	for _, op := range a.Set.AllOps() {
+		list = append(list, cobra.CompletionWithDesc(op.ID(), op.Summary))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	res, err := a.mux.Call(ctx, name, arguments)
-	if err != nil {
-		return complain(stderr, err)
-	}
-	if !a.explicit {
-		fmt.Fprintln(stderr, a.notice().Message)
-	}
-	for i, c := range res.Content {
-		t, ok := c.(*mcp.TextContent)
-		switch {
-		case !ok:
-			fmt.Fprintln(stderr, "(a media block is not shown)")
-		case i == 0:
-			fmt.Fprintln(stdout, t.Text)
-		default:
-			fmt.Fprintln(stderr, t.Text)
-		}
-	}
-	if res.IsError {
-		return 1
-	}
-	return 0
+	return list, cobra.ShellCompDirectiveNoFileComp
 }
 
 // discriminated adds the operation named on the command line to the arguments.
-func (a *app) discriminated(tool, op string, arguments json.RawMessage) (json.RawMessage, error) {
-	t, ok := a.set.Tool(tool)
+func discriminated(set *registry.Set, tool, op string, arguments json.RawMessage) (json.RawMessage, error) {
+	t, ok := set.Tool(tool)
 	if !ok || t.Discriminator == "" {
 		return arguments, nil // the call itself says what is wrong
 	}
@@ -75,14 +96,4 @@ func (a *app) discriminated(tool, op string, arguments json.RawMessage) (json.Ra
 	}
 	members[t.Discriminator] = name
 	return json.Marshal(members)
-}
-
-// complain prints an error for a person and returns the exit code.
-func complain(stderr io.Writer, err error) int {
-	code, message := fault.Of(err)
-	if code == fault.Internal {
-		message = err.Error()
-	}
-	fmt.Fprintf(stderr, "conduit-mcp: %s: %s\n", code, message)
-	return 1
 }

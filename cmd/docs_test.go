@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/internal/docs"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -43,6 +44,16 @@ func registered(t *testing.T) *registry.Set {
 	return set
 }
 
+// settings are those of set and of the server.
+func settings(t *testing.T, set *registry.Set) []registry.Setting {
+	t.Helper()
+	own, err := app.ServerSettings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Settings(own...)
+}
+
 func TestReference(t *testing.T) {
 	set := registered(t)
 	b, err := os.ReadFile("../README.md")
@@ -54,7 +65,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	readme := string(b)
-	for name, text := range map[string]string{"tools": docs.Tools(set), "settings": docs.Settings(set.Settings(serverSettings()...)), "errors": codes} {
+	for name, text := range map[string]string{"tools": docs.Tools(set), "settings": docs.Settings(settings(t, set)), "errors": codes} {
 		if readme, err = docs.Replace(readme, name, text); err != nil {
 			t.Fatal(err)
 		}
@@ -63,18 +74,18 @@ func TestReference(t *testing.T) {
 }
 
 func TestExampleEnvironment(t *testing.T) {
-	fresh(t, ".env.example", docs.Environment(registered(t).Settings(serverSettings()...)), "make docs")
+	fresh(t, ".env.example", docs.Environment(settings(t, registered(t))), "make docs")
 }
 
 func TestSnapshots(t *testing.T) {
-	settings := map[string]string{"CONDUIT_TOOLSETS": "all", "CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_ALLOWED_PATHS": t.TempDir()}
-	a, err := compose(func(name string) (string, bool) { v, ok := settings[name]; return v, ok }, nil, false)
-	defer a.close()
+	vars := map[string]string{"CONDUIT_TOOLSETS": "all", "CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_ALLOWED_PATHS": t.TempDir()}
+	a, err := app.New(app.Options{Environ: vars})
+	t.Cleanup(a.Close)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, tool := range a.mux.Tools() {
+	for _, tool := range a.Mux.Tools() {
 		b, err := json.MarshalIndent(tool, "", "  ")
 		if err != nil {
 			t.Fatal(err)

@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/spf13/cobra"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
+	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -17,128 +23,259 @@ const logTail = 2048
 
 // doctor checks the settings as the server would, prints what they amount to,
 // runs a call through the chain, and shows a client's configuration. The exit
-// code is 1 where the server would not start.
-func doctor(args []string, lookup func(string) (string, bool), out io.Writer) int {
-	a, err := compose(lookup, args, false)
-	defer a.close()
-	fmt.Fprintf(out, "conduit-mcp %s\n\n", version)
+// code is 1 where the server would not start or a call fails, and with --strict
+// where there is anything to warn of.
+func (c *commandLine) doctor() *cobra.Command {
+	strict := false
+	cmd := &cobra.Command{
+		Use:   "doctor [DIRECTORY ...]",
+		Short: "Check settings, directories and log, and show what to paste into a client",
+		Args:  c.directories,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := c.app(app.Options{Dirs: args})
+			r := examine(a, err)
+			if c.JSON {
+				err = c.Print(cmd.OutOrStdout(), r)
+			} else {
+				err = r.print(cmd.OutOrStdout())
+			}
+			if err == nil && (r.Error != nil || !r.selfTestGood() || strict && len(r.Warnings) > 0) {
+				err = &registry.ExitError{Code: 1}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail where there is anything to warn of")
+	return cmd
+}
+
+// A report is what doctor finds.
+type report struct {
+	Version  string         `json:"version"`
+	Error    *fault.Object  `json:"error,omitempty"` // why the server would not start
+	Warnings []string       `json:"warnings"`
+	Allowed  []string       `json:"allowed_paths,omitempty"`
+	Denied   []string       `json:"denied_paths,omitempty"`
+	Toolsets []toolsetState `json:"toolsets,omitempty"`
+	Settings []settingState `json:"settings,omitempty"`
+	Log      logState       `json:"log"`
+	SelfTest []trial        `json:"self_test,omitempty"`
+	Snippet  any            `json:"client_configuration,omitempty"`
+}
+
+type toolsetState struct {
+	Name    string `json:"name"`
+	Summary string `json:"summary"`
+	Served  bool   `json:"served"`
+}
+
+type settingState struct {
+	Variable string `json:"variable"`
+	Value    any    `json:"value"`
+	From     string `json:"from,omitempty"` // the variable that gives it; left out for the default
+}
+
+type logState struct {
+	Path  string   `json:"path"`
+	Bytes int64    `json:"bytes"`
+	Tail  []string `json:"tail,omitempty"`
+}
+
+// A trial is a call that doctor made.
+type trial struct {
+	Call  string `json:"call"`
+	Error string `json:"error,omitempty"`
+}
+
+func (r *report) selfTestGood() bool {
+	return !slices.ContainsFunc(r.SelfTest, func(t trial) bool { return t.Error != "" })
+}
+
+func (r *report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// examine makes the report on a, whose making ended with err.
+func examine(a *app.App, err error) *report {
+	r := &report{Version: app.Version, Warnings: []string{}}
+	r.log(a.Log)
 	if err != nil {
 		code, message := fault.Of(err)
-		fmt.Fprintf(out, "The server would not start.\n  %s: %s\n", code, message)
-		a.reportLog(out)
-		return 1
+		r.Error = &fault.Object{Status: "error", Code: code, Message: message}
+		return r
 	}
-	fmt.Fprintln(out, "Allowed directories")
-	for _, dir := range a.roots.Dirs() {
-		fmt.Fprintln(out, "  "+dir)
-	}
-	for _, s := range a.skipped {
+	r.Allowed, r.Denied = a.Roots.Dirs(), a.Roots.DeniedRules()
+	for _, s := range a.Skipped {
 		_, message := fault.Of(s)
-		fmt.Fprintln(out, "  left out: "+message)
+		r.warn("%s", message)
 	}
-	if !a.explicit {
-		fmt.Fprintln(out, "  (the default; set CONDUIT_ALLOWED_PATHS to only what is needed)")
+	if !a.Explicit {
+		r.warn("CONDUIT_ALLOWED_PATHS is not set; set it to only what is needed")
 	}
-	if rules := a.roots.DeniedRules(); len(rules) > 0 {
-		fmt.Fprintln(out, "\nDenied within them")
-		for _, rule := range rules {
-			fmt.Fprintln(out, "  "+rule)
-		}
-	}
-	fmt.Fprintln(out, "\nSettings")
-	for _, s := range a.set.Settings(serverSettings()...) {
-		text, given := lookup(s.Env)
-		if !given || strings.TrimSpace(text) == "" {
-			text = s.Default + " (default)"
-		}
-		fmt.Fprintf(out, "  %-42s %s\n", s.Env, text)
-	}
-	a.reportLog(out)
-	ok := a.selfTest(out)
-	a.snippet(out)
-	if !ok {
-		return 1
-	}
-	return 0
-}
-
-func (a *app) reportLog(out io.Writer) {
-	fmt.Fprintln(out, "\nLog")
-	switch {
-	case a.log.Path == logfile.Off:
-		fmt.Fprintln(out, "  off (CONDUIT_LOG_FILE_PATH is NONE)")
-		return
-	case a.log.Err != nil:
-		fmt.Fprintf(out, "  %s cannot be written: %v; the server runs without a log\n", a.log.Path, a.log.Err)
-		for _, line := range a.log.Remembered() {
-			fmt.Fprintln(out, "  "+line)
-		}
-		return
-	}
-	fi, err := a.log.File().Stat()
+	unknown, err := a.UnknownVariables()
 	if err != nil {
-		fmt.Fprintf(out, "  %s: %v\n", a.log.Path, err)
-		return
+		r.warn("%v", err)
 	}
-	fmt.Fprintf(out, "  %s, %d bytes\n", a.log.Path, fi.Size())
-	if tail, err := logfile.Tail(a.log.Path, logTail); err == nil {
-		for line := range strings.Lines(tail) {
-			fmt.Fprint(out, "  | "+line)
+	for _, u := range unknown {
+		meant := ""
+		if u.Nearest != "" {
+			meant = "; " + u.Nearest + " is one"
 		}
+		r.warn("%s is set and is no setting%s", u.Name, meant)
 	}
-}
-
-// selfTest lists each allowed directory through the chain, or tells what fails.
-func (a *app) selfTest(out io.Writer) bool {
-	fmt.Fprintln(out, "\nSelf-test")
-	tool, ok := a.set.Tool("list")
-	if !ok {
-		fmt.Fprintln(out, "  skipped: the toolsets leave out the tool list")
-		return true
+	linked, err := registry.Toolsets()
+	if err != nil {
+		r.warn("%v", err)
 	}
-	good := true
-	for _, dir := range a.roots.Dirs() {
-		args, err := json.Marshal(map[string]any{tool.Discriminator: "entries", "path": dir, "max_results": 1})
-		if err != nil {
-			return false
-		}
-		res, err := a.mux.Call(context.Background(), tool.Name, args)
-		switch {
-		case err != nil:
-			fmt.Fprintf(out, "  FAILED to list %s: %v\n", dir, err)
-			good = false
-		case res.IsError:
-			b, _ := json.Marshal(res.Content)
-			fmt.Fprintf(out, "  FAILED to list %s: %s\n", dir, b)
-			good = false
-		default:
-			fmt.Fprintf(out, "  listed %s\n", dir)
-		}
+	for _, t := range linked {
+		served := slices.ContainsFunc(a.Toolsets, func(s registry.Toolset) bool { return s.Name == t.Name })
+		r.Toolsets = append(r.Toolsets, toolsetState{t.Name, t.Summary, served})
 	}
-	return good
-}
-
-// snippet prints what most clients take as configuration.
-func (a *app) snippet(out io.Writer) {
+	active, err := a.Active()
+	if err != nil {
+		r.warn("%v", err)
+	}
+	for _, s := range active {
+		r.Settings = append(r.Settings, settingState{s.Env, s.Value, s.From})
+	}
+	r.SelfTest = selfTest(a)
 	self, err := os.Executable()
 	if err != nil {
 		self = "conduit-mcp"
 	}
-	fmt.Fprintf(out, "\nFor a client's configuration (mcp.json, claude_desktop_config.json, settings.json …)\n%s\n", Snippet(self, a.roots.Dirs()))
+	r.Snippet = snippet(self, a.Roots.Dirs())
+	return r
+}
+
+func (r *report) log(l *logfile.Log) {
+	r.Log.Path = l.Path
+	switch {
+	case l.Path == logfile.Off:
+		return
+	case l.Err != nil:
+		r.warn("the log %s cannot be written: %v; the server runs without one", l.Path, l.Err)
+		r.Log.Tail = l.Remembered()
+		return
+	}
+	fi, err := l.File().Stat()
+	if err != nil {
+		r.warn("the log: %v", err)
+		return
+	}
+	r.Log.Bytes = fi.Size()
+	if tail, err := logfile.Tail(l.Path, logTail); err == nil {
+		for line := range strings.Lines(tail) {
+			r.Log.Tail = append(r.Log.Tail, strings.TrimSuffix(line, "\n"))
+		}
+	}
+}
+
+// selfTest lists each allowed directory through the chain.
+func selfTest(a *app.App) []trial {
+	tool, ok := a.Set.Tool("list")
+	if !ok {
+		return nil
+	}
+	var trials []trial
+	for _, dir := range a.Roots.Dirs() {
+		try := trial{Call: tool.Name + " " + dir}
+		args, err := json.Marshal(map[string]any{tool.Discriminator: "entries", "path": dir, "max_results": 1})
+		if err == nil {
+			var res *mcp.CallToolResult
+			if res, err = a.Call(context.Background(), tool.Name, args); err == nil && res.IsError {
+				var b []byte
+				b, err = json.Marshal(res.Content)
+				try.Error = string(b)
+			}
+		}
+		if err != nil {
+			try.Error = err.Error()
+		}
+		trials = append(trials, try)
+	}
+	return trials
+}
+
+// print writes the report for a person.
+func (r *report) print(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "conduit-mcp %s\n", r.Version)
+	if r.Error != nil {
+		fmt.Fprintf(&b, "\nThe server would not start.\n  %s: %s\n", r.Error.Code, r.Error.Message)
+	}
+	section := func(title string, lines []string) {
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "\n%s\n  %s\n", title, strings.Join(lines, "\n  "))
+		}
+	}
+	section("To mind", r.Warnings)
+	section("Allowed directories", r.Allowed)
+	section("Denied within them", r.Denied)
+	var toolsets, settings, trials []string
+	for _, t := range r.Toolsets {
+		served := "not served"
+		if t.Served {
+			served = "served"
+		}
+		toolsets = append(toolsets, fmt.Sprintf("%-12s %-11s %s", t.Name, served, t.Summary))
+	}
+	section("Toolsets", toolsets)
+	for _, s := range r.Settings {
+		from := "default"
+		if s.From != "" {
+			from = "from " + s.From
+		}
+		value, _ := json.Marshal(s.Value)
+		settings = append(settings, fmt.Sprintf("%-42s %s (%s)", s.Variable, value, from))
+	}
+	section("Settings", settings)
+	if r.Log.Path == logfile.Off {
+		section("Log", []string{"off (CONDUIT_LOG_FILE_PATH is NONE)"})
+	} else {
+		lines := []string{fmt.Sprintf("%s, %d bytes", r.Log.Path, r.Log.Bytes)}
+		for _, l := range r.Log.Tail {
+			lines = append(lines, "| "+l)
+		}
+		section("Log", lines)
+	}
+	for _, t := range r.SelfTest {
+		if t.Error == "" {
+			trials = append(trials, "well: "+t.Call)
+		} else {
+			trials = append(trials, "FAILED: "+t.Call+": "+t.Error)
+		}
+	}
+	if trials == nil && r.Error == nil {
+		trials = []string{"skipped: no tool that is served lists directories"}
+	}
+	section("Self-test", trials)
+	if r.Snippet != nil {
+		text, err := json.MarshalIndent(r.Snippet, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "\nFor a client's configuration (mcp.json, claude_desktop_config.json, settings.json …)\n%s\n", text)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // Snippet returns the mcpServers object with which a client starts command over
-// the given allowed directories.
+// the given allowed directories, as indented JSON.
 func Snippet(command string, dirs []string) string {
-	type server struct {
-		Command string            `json:"command"`
-		Env     map[string]string `json:"env"`
-	}
-	b, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]server{
-		"conduit": {command, map[string]string{"CONDUIT_ALLOWED_PATHS": strings.Join(dirs, string(os.PathListSeparator))}},
-	}}, "", "  ")
+	b, err := json.MarshalIndent(snippet(command, dirs), "", "  ")
 	if err != nil {
 		return ""
 	}
 	return string(b)
+}
+
+func snippet(command string, dirs []string) any {
+	type server struct {
+		Command string            `json:"command"`
+		Env     map[string]string `json:"env"`
+	}
+	return map[string]map[string]server{"mcpServers": {
+		"conduit": {command, map[string]string{"CONDUIT_ALLOWED_PATHS": strings.Join(dirs, string(os.PathListSeparator))}},
+	}}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 )
 
 // contents are the files below dir and what they hold.
@@ -49,14 +51,14 @@ func TestEveryChangeCanBeUndone(t *testing.T) {
 	}
 	work := filepath.Join(dir, "work")
 	env := map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": work, "CONDUIT_JOURNAL_DIR": state, "CONDUIT_LOG_FILE_PATH": "NONE"}
-	a, err := compose(func(name string) (string, bool) { v, ok := env[name]; return v, ok }, nil, false)
+	a, err := app.New(app.Options{Environ: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
+	defer a.Close()
 	call := func(tool, args string) string {
 		t.Helper()
-		res, err := a.mux.Call(t.Context(), tool, json.RawMessage(args))
+		res, err := a.Call(t.Context(), tool, json.RawMessage(args))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,7 @@ func TestEveryChangeCanBeUndone(t *testing.T) {
 		call("edit", `{"operation":"undo"}`)
 	}
 	for _, args := range []string{`{"operation":"content","sources":["` + state + `"]}`, `{"operation":"metadata","sources":["../state"]}`} {
-		res, err := a.mux.Call(t.Context(), "read", json.RawMessage(args))
+		res, err := a.Call(t.Context(), "read", json.RawMessage(args))
 		if err != nil || !res.IsError || !strings.Contains(res.Content[0].(*mcp.TextContent).Text, "ERR_FS_ACCESS_DENIED") {
 			t.Errorf("the journal can be read: %s, %v", res.Content[0].(*mcp.TextContent).Text, err)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 )
 
 // The files of an open workspace are for the core tools too, and nothing else
@@ -42,15 +44,14 @@ func TestWorkspaceAmongCoreTools(t *testing.T) {
 	}
 	env := map[string]string{"CONDUIT_ALLOWED_PATHS": filepath.Join(dir, "work"), "CONDUIT_PROJECT_ROOT": filepath.Join(dir, "work"), "CONDUIT_LOG_FILE_PATH": "NONE",
 		"CONDUIT_TOOLSETS": "core,zipfs", "CONDUIT_ZIP_DATA_DIR": filepath.Join(dir, "state"), "CONDUIT_JOURNAL_DIR": "NONE"}
-	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	a, err := compose(lookup, nil, false)
+	a, err := app.New(app.Options{Environ: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.close()
+	defer a.Close()
 	call := func(tool, args string) string {
 		t.Helper()
-		res, err := a.mux.Call(t.Context(), tool, json.RawMessage(args))
+		res, err := a.Call(t.Context(), tool, json.RawMessage(args))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,10 +83,10 @@ func TestWorkspaceAmongCoreTools(t *testing.T) {
 		t.Error(text)
 	}
 	var out, errs strings.Builder
-	if code := Run([]string{"zip", "ls", "nothing"}, lookup, &out, &errs); code != 4 {
+	if code := Run([]string{"zip", "ls", "nothing"}, env, strings.NewReader(""), &out, &errs); code != 4 {
 		t.Errorf("zip ls without a session: %d, %q %q", code, out.String(), errs.String())
 	}
-	if Run([]string{"zip"}, lookup, &out, &errs); !strings.Contains(out.String()+errs.String(), "conduit-mcp zip") {
+	if Run([]string{"zip"}, env, strings.NewReader(""), &out, &errs); !strings.Contains(out.String()+errs.String(), "conduit-mcp zip") {
 		t.Errorf("zip without a command: %q %q", out.String(), errs.String())
 	}
 }

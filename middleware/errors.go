@@ -1,5 +1,5 @@
 // Package middleware wraps ops with the concerns they share: one concern, one
-// file each. The order in which they are chained is written in package cmd.
+// file each. [Standard] has the order in which they are chained.
 package middleware
 
 import (

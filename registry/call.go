@@ -68,7 +68,7 @@ func outline(b *strings.Builder, s *scanner, depth int) {
 				b.WriteByte(' ')
 			}
 			first = false
-			fmt.Fprintf(b, "%s:", clip(string(name)))
+			fmt.Fprintf(b, "%s:", fault.Clip(string(name)))
 			if string(name) == "content" || strings.HasSuffix(string(name), "_text") {
 				v, err := s.skip()
 				fmt.Fprintf(b, "(%d bytes)", len(v))

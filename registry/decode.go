@@ -262,7 +262,7 @@ func (d *decoding) unknown(p *objectPlan, name string) error {
 	if at != "" {
 		where = " in " + at
 	}
-	return d.fail("unknown parameter %q%s; valid: %s", clip(name), where, d.valid(p, at))
+	return d.fail("unknown parameter %q%s; valid: %s", fault.Clip(name), where, d.valid(p, at))
 }
 
 func (d *decoding) valid(p *objectPlan, at string) string {
@@ -339,7 +339,7 @@ func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schem
 			return d.syntax(err)
 		}
 		if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(str)) {
-			return d.fail("%s is %q; it must be %s", d.at(), clip(str), expects(s))
+			return d.fail("%s is %q; it must be %s", d.at(), fault.Clip(str), expects(s))
 		}
 		if s.MinLength != nil && uint64(len(str)) < *s.MinLength {
 			return d.fail("%s must not be empty", d.at())
@@ -376,7 +376,7 @@ func (d *decoding) value(plan valuePlan, object *objectPlan, s *jsonschema.Schem
 		i, err := strconv.ParseInt(string(w), 10, 64)
 		if err != nil { // 5.0 and 1e3 are integers in JSON Schema
 			if n != math.Trunc(n) || math.Abs(n) >= 1<<63 {
-				return d.fail("%s is %s; it must be %s", d.at(), clip(string(w)), expects(s))
+				return d.fail("%s is %s; it must be %s", d.at(), fault.Clip(string(w)), expects(s))
 			}
 			i = int64(n)
 		}
@@ -411,7 +411,7 @@ func (d *decoding) scalar(c byte, s *jsonschema.Schema) ([]byte, error) {
 
 func (d *decoding) inRange(n float64, s *jsonschema.Schema, w []byte) error {
 	if beyond(n, s.Minimum, -1) || beyond(n, s.Maximum, 1) {
-		return d.fail("%s is %s; it must be %s", d.at(), clip(string(w)), expects(s))
+		return d.fail("%s is %s; it must be %s", d.at(), fault.Clip(string(w)), expects(s))
 	}
 	return nil
 }
@@ -481,14 +481,6 @@ func expects(s *jsonschema.Schema) string {
 		return "an object, such as {…}"
 	}
 	return "a value"
-}
-
-// clip keeps what a message repeats of the caller's input short.
-func clip(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:80], "") + "…"
 }
 
 // viewName is the parameter that ops with a lean view have.

@@ -11,16 +11,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
 	"reflect"
-	"sync"
-	"time"
 
 	"github.com/invopop/jsonschema"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
-	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // An Effect says what an op may do to its surroundings. The zero Effect is
@@ -63,96 +58,6 @@ func (d Desc) ID() string {
 		return d.Tool
 	}
 	return d.Tool + "." + d.Name
-}
-
-// Env is what the server lends to ops: everything an op may not make itself.
-type Env struct {
-	Log    *slog.Logger
-	HTTP   *http.Client // keeps to CONDUIT_URL_GUARD and the other settings of URLs
-	Now    func() time.Time
-	Guard  place.Guard                     // for paths that are no parameters: names in a patch, what an undo restores
-	Lookup func(key string) (string, bool) // os.LookupEnv, or a map in tests
-	Server Server
-
-	sharing sync.Mutex
-	shared  map[reflect.Type]any
-	closing sync.Mutex
-	closes  []func() error
-
-	listing sync.Mutex
-	lists   []func()
-}
-
-// Server is what a server says of itself.
-type Server struct {
-	Version       string
-	Started       time.Time
-	AllowedPaths  []string        // allowed directories, every link resolved
-	DeniedPaths   []string        // active deny rules as written, "~" resolved
-	LogFile       string          // "NONE" where logging is off
-	Configuration json.RawMessage // object of the active settings by variable
-}
-
-// Shared returns the server's one T, making it on first use. The ops of a
-// family share state through it, such as the open zip sessions. make must not
-// call Shared itself.
-func Shared[T any](env *Env, make func(*Env) (T, error)) (T, error) {
-	env.sharing.Lock()
-	defer env.sharing.Unlock()
-	if v, ok := env.shared[reflect.TypeFor[T]()]; ok {
-		return v.(T), nil
-	}
-	v, err := make(env)
-	if err == nil {
-		if env.shared == nil {
-			env.shared = map[reflect.Type]any{}
-		}
-		env.shared[reflect.TypeFor[T]()] = v
-	}
-	return v, err
-}
-
-// OnClose has f called when the server ends, last registered first. It may be
-// called from builders and from the make function of [Shared].
-func (e *Env) OnClose(f func() error) {
-	e.closing.Lock()
-	defer e.closing.Unlock()
-	e.closes = append(e.closes, f)
-}
-
-// OnList has f called when a client first asks for the list of tools. It must
-// return at once. It may be called from builders and from the make function of
-// [Shared].
-func (e *Env) OnList(f func()) {
-	e.listing.Lock()
-	defer e.listing.Unlock()
-	e.lists = append(e.lists, f)
-}
-
-// Listed runs the functions given to OnList, each once.
-func (e *Env) Listed() {
-	e.listing.Lock()
-	lists := e.lists
-	e.lists = nil
-	e.listing.Unlock()
-	for _, f := range lists {
-		f()
-	}
-}
-
-// Close runs the functions given to OnClose once and returns the first error.
-func (e *Env) Close() error {
-	e.closing.Lock()
-	closes := e.closes
-	e.closes = nil
-	e.closing.Unlock()
-	var first error
-	for i := len(closes) - 1; i >= 0; i-- {
-		if err := closes[i](); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
 }
 
 // Func is a typed operation.

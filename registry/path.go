@@ -58,6 +58,12 @@ func (p Path) Entry() (place.Place, error) {
 	return entry, nil
 }
 
+// NamesDirectory reports whether p is written as only a directory is: with a
+// slash at its end.
+func (p Path) NamesDirectory() bool {
+	return p.raw != "" && os.IsPathSeparator(p.raw[len(p.raw)-1])
+}
+
 // ReadFile reads the whole file at p unless it is larger than max bytes.
 func (p Path) ReadFile(max int64) ([]byte, error) {
 	at, err := p.Place()
@@ -168,12 +174,12 @@ func (s *Source) UnmarshalText(b []byte) error {
 		return nil
 	}
 	if !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		s.bad = fault.New(fault.HTTPInvalidURL, "%s: only http and https URLs are read; name a local file by its path alone", clip(s.raw))
+		s.bad = fault.New(fault.HTTPInvalidURL, "%s: only http and https URLs are read; name a local file by its path alone", fault.Clip(s.raw))
 		return nil
 	}
 	u, err := url.Parse(s.raw)
 	if err != nil || u.Host == "" || rest == "" {
-		s.bad = fault.New(fault.HTTPInvalidURL, "%s is not a valid URL; write it as https://host/path", clip(s.raw))
+		s.bad = fault.New(fault.HTTPInvalidURL, "%s is not a valid URL; write it as https://host/path", fault.Clip(s.raw))
 		return nil
 	}
 	s.url = u

@@ -66,3 +66,15 @@ func isDenied(err error) bool {
 	code, _ := fault.Of(err)
 	return code == fault.FSAccessDenied
 }
+
+func TestNamesDirectory(t *testing.T) {
+	for raw, want := range map[string]bool{"": false, "a": false, "a/": true, "/": true, "a/.": false, "a/b": false} {
+		var p registry.Path
+		if err := p.UnmarshalText([]byte(raw)); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.NamesDirectory(); got != want {
+			t.Errorf("%q: %t", raw, got)
+		}
+	}
+}

@@ -16,7 +16,7 @@ import (
 // A Tool is an MCP tool: a name, and the parameter that selects its op.
 type Tool struct {
 	Name          string // ^[a-zA-Z0-9_-]{1,64}$, which every client and model API accepts
-	Toolset       string // "core" when empty; CONDUIT_TOOLSETS picks whole sets
+	Toolset       string // the family it belongs to; one that belongs to none is always served
 	Discriminator string // "operation" or "action"; empty when the tool has one op
 	Summary       string
 	Echo          bool // error objects repeat the discriminator as action_performed
@@ -34,8 +34,9 @@ type Set struct {
 
 var pending struct {
 	sync.Mutex
-	tools []Tool
-	ops   []linked
+	toolsets []Toolset
+	tools    []Tool
+	ops      []linked
 }
 
 // A linked op is made when a set first wants it, so that those of toolsets that
@@ -70,7 +71,6 @@ func Linked(keep func(Tool, Desc) bool) (*Set, error) {
 	defer pending.Unlock()
 	tools := map[string]Tool{}
 	for _, t := range pending.tools {
-		t.Toolset = t.toolset()
 		tools[t.Name] = t
 	}
 	var ops []*Op
@@ -81,20 +81,6 @@ func Linked(keep func(Tool, Desc) bool) (*Set, error) {
 	}
 	return NewSet(pending.tools, ops)
 }
-
-// Toolsets returns the names of the toolsets that are linked in, sorted.
-func Toolsets() []string {
-	pending.Lock()
-	defer pending.Unlock()
-	var names []string
-	for _, t := range pending.tools {
-		names = append(names, t.toolset())
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-func (t Tool) toolset() string { return cmp.Or(t.Toolset, "core") }
 
 // validToolName reports whether model APIs take name: at most 64 letters, digits,
 // underscores and hyphens.
@@ -133,12 +119,10 @@ func NewSet(tools []Tool, ops []*Op) (*Set, error) {
 		}
 		s.ops[op.ID()] = op
 	}
-	for name, t := range s.tools {
+	for name := range s.tools {
 		if !validToolName(name) {
 			return nil, fmt.Errorf("tool %q: a name has at most 64 letters, digits, underscores and hyphens", name)
 		}
-		t.Toolset = t.toolset()
-		s.tools[name] = t
 	}
 	return s.settle()
 }

@@ -2,29 +2,48 @@ package registry
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/userdir"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 // A Setting is one environment variable that an op or the server reads. It is
-// declared by the tags of a struct field: env, default, doc, and where they
-// apply oneof (space-separated, compared without case), min and max.
+// declared by the tags of a struct field:
+//
+//	env      the variable, then further ones, separated by commas, which count
+//	         in their order where those before are not set
+//	default  its value otherwise; of state and data directories the path below
+//	         the user's own directory of that kind
+//	doc      what it means, in whole sentences
+//	oneof    values, separated by spaces and compared without case
+//	min, max bounds of an integer
+//	kind     of a string: path, state or data. The field then holds an absolute
+//	         path; "~" is expanded, and a relative one starts from the working
+//	         directory. A state or data directory whose place is not known, or
+//	         that is given as NONE, is "".
+//	secret   true for what no log, document or answer shows
 //
 // Fields are strings, bools, ints or time.Durations (given in milliseconds).
 type Setting struct {
 	Env, Default, Doc string
-	Kind              string // "string", "boolean" or "integer"
+	Aliases           []string
+	Kind              string // "string", "boolean", "integer", "path", "state" or "data"
+	Secret            bool
 
 	oneof    []string
 	min, max string
 	field    reflect.Type
 	index    []int
 }
+
+// Off is the value that switches a state or data directory off, in any case.
+const Off = "NONE"
 
 // SettingsOf lists the settings declared by the tags of struct type T.
 func SettingsOf[T any]() []Setting {
@@ -38,14 +57,19 @@ func SettingsOf[T any]() []Setting {
 		if env == "" {
 			continue
 		}
-		s := Setting{Env: env, Default: f.Tag.Get("default"), Doc: f.Tag.Get("doc"), oneof: strings.Fields(f.Tag.Get("oneof")),
-			min: f.Tag.Get("min"), max: f.Tag.Get("max"), field: f.Type, index: f.Index}
-		switch f.Type.Kind() {
-		case reflect.String:
+		names := strings.Split(env, ",")
+		s := Setting{Env: names[0], Aliases: names[1:], Default: f.Tag.Get("default"), Doc: f.Tag.Get("doc"), Secret: f.Tag.Get("secret") == "true",
+			oneof: strings.Fields(f.Tag.Get("oneof")), min: f.Tag.Get("min"), max: f.Tag.Get("max"), field: f.Type, index: f.Index}
+		switch kind := f.Tag.Get("kind"); {
+		case f.Type.Kind() == reflect.String && (kind == "path" || kind == "state" || kind == "data"):
+			s.Kind = kind
+		case kind != "":
+			panic(fmt.Sprintf("registry: setting %s has unknown kind %q", env, kind))
+		case f.Type.Kind() == reflect.String:
 			s.Kind = "string"
-		case reflect.Bool:
+		case f.Type.Kind() == reflect.Bool:
 			s.Kind = "boolean"
-		case reflect.Int, reflect.Int64:
+		case f.Type.Kind() == reflect.Int, f.Type.Kind() == reflect.Int64:
 			s.Kind = "integer"
 		default:
 			panic(fmt.Sprintf("registry: setting %s has unsupported type %s", env, f.Type))
@@ -72,15 +96,31 @@ func (s Setting) Accepts() string {
 	return ""
 }
 
-// Value returns the active value of s: a string, bool or int64. A variable that
-// is set but empty counts as unset. The error is ERR_CONFIG_INVALID.
+// Given returns the variable that gives s its value and the text it has; both
+// are "" where the default counts. A variable that is set but empty counts as
+// unset.
+func (s Setting) Given(lookup func(string) (string, bool)) (variable, text string) {
+	for i := range len(s.Aliases) + 1 {
+		name := s.Env
+		if i > 0 {
+			name = s.Aliases[i-1]
+		}
+		if text, _ := lookup(name); strings.TrimSpace(text) != "" {
+			return name, strings.TrimSpace(text)
+		}
+	}
+	return "", ""
+}
+
+// Value returns the active value of s: a string, bool or int64. The error is
+// ERR_CONFIG_INVALID and names the variable.
 func (s Setting) Value(lookup func(string) (string, bool)) (any, error) {
-	text, _ := lookup(s.Env)
-	if text = strings.TrimSpace(text); text == "" {
-		text = s.Default
+	variable, text := s.Given(lookup)
+	if variable == "" {
+		variable, text = s.Env, s.Default
 	}
 	bad := func() error {
-		return fault.New(fault.ConfigInvalid, "%s is %q; it must be %s", s.Env, clip(text), s.Accepts())
+		return fault.New(fault.ConfigInvalid, "%s is %q; it must be %s", variable, fault.Clip(text), s.Accepts())
 	}
 	switch s.Kind {
 	case "boolean":
@@ -97,6 +137,8 @@ func (s Setting) Value(lookup func(string) (string, bool)) (any, error) {
 			return nil, bad()
 		}
 		return n, nil
+	case "path", "state", "data":
+		return s.path(lookup)
 	}
 	if len(s.oneof) > 0 {
 		i := slices.IndexFunc(s.oneof, func(o string) bool { return strings.EqualFold(o, text) })
@@ -106,6 +148,48 @@ func (s Setting) Value(lookup func(string) (string, bool)) (any, error) {
 		return s.oneof[i], nil
 	}
 	return text, nil
+}
+
+// path is Value for a setting that is a path.
+func (s Setting) path(lookup func(string) (string, bool)) (any, error) {
+	variable, text := s.Given(lookup)
+	switch {
+	case variable != "" && (s.Kind == "path" || !strings.EqualFold(text, Off)):
+		full, ok := userdir.Expand(text, lookup)
+		if !ok {
+			return nil, fault.New(fault.ConfigInvalid, "%s is %q, and the home directory is not known; write the path out", variable, fault.Clip(text))
+		}
+		abs, err := filepath.Abs(full)
+		if err != nil {
+			return nil, fault.New(fault.ConfigInvalid, "%s is %q, and the working directory is not known; write the path out", variable, fault.Clip(text))
+		}
+		return abs, nil
+	case variable != "":
+		return "", nil
+	case s.Kind == "path":
+		return s.Default, nil
+	}
+	base := userdir.State(lookup)
+	if s.Kind == "data" {
+		base = userdir.Data(lookup)
+	}
+	if base == "" {
+		return "", nil
+	}
+	return filepath.Join(base, filepath.FromSlash(s.Default)), nil
+}
+
+// Shown is the active value of s as logs and answers show it: the value itself,
+// of a secret only whether it is set, and NONE for a directory that is off.
+func (s Setting) Shown(lookup func(string) (string, bool)) (any, error) {
+	v, err := s.Value(lookup)
+	switch {
+	case s.Secret && v != "":
+		v = "(set)"
+	case (s.Kind == "state" || s.Kind == "data") && v == "":
+		v = Off
+	}
+	return v, err
 }
 
 func within(n int64, low, high string) bool {
@@ -144,5 +228,5 @@ func LoadSettings[T any](lookup func(string) (string, bool)) (T, error) {
 
 // agrees reports whether two declarations of one variable say the same.
 func (s Setting) agrees(o Setting) bool {
-	return s.Default == o.Default && s.Doc == o.Doc && s.field == o.field && slices.Equal(s.oneof, o.oneof) && s.min == o.min && s.max == o.max
+	return slices.Equal(s.Aliases, o.Aliases) && s.Kind == o.Kind && s.Secret == o.Secret && s.Default == o.Default && s.Doc == o.Doc && s.field == o.field && slices.Equal(s.oneof, o.oneof) && s.min == o.min && s.max == o.max
 }

@@ -30,8 +30,8 @@ import (
 // DepthVar tells how many agents under conduit are above a process.
 const DepthVar = "CONDUIT_AGENT_DEPTH"
 
-// markVar marks all processes of one run.
-const markVar = "CONDUIT_AGENT_TASK"
+// MarkVar marks all processes of one run.
+const MarkVar = "CONDUIT_AGENT_TASK"
 
 // Services are what the engine may not make itself.
 type Services struct {
@@ -174,12 +174,7 @@ func absolute(path, base string) string {
 	return filepath.Join(base, path)
 }
 
-func clip(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:80], "") + "…"
-}
+func clip(s string) string { return fault.Clip(s) }
 
 // depth is how many agents are above this server. Agents may keep their
 // environment from the servers they start, so that of the processes above counts
@@ -238,7 +233,7 @@ func (e *Engine) environment(p *plan, depth int) {
 	}
 	take(config.Usual, false)
 	take(e.config.Runner.EnvAllow, true)
-	p.mark = markVar + "=" + p.TaskID + "-" + rand.Text()
+	p.mark = MarkVar + "=" + p.TaskID + "-" + rand.Text()
 	system := []string{DepthVar + "=" + strconv.Itoa(depth+1), p.mark}
 	put(p.Env)
 	p.testEnv = append(entries(), system...)

@@ -13,7 +13,8 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/output"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // A Health tells whether a provider can be used.
@@ -67,7 +68,7 @@ func (h *health) unavailable(id string, now time.Time) *mark {
 func (e *Engine) Warm() {
 	e.health.once.Do(func() {
 		e.runs.Go(func() {
-			if err := crew.Safely(func() error { e.Check(e.ctx, nil); return nil }); err != nil {
+			if err := panics.Try(func() error { e.Check(e.ctx, nil); return nil }); err != nil {
 				e.Log.Error("checking providers", "err", err)
 			}
 		})
@@ -95,7 +96,7 @@ func (e *Engine) Check(ctx context.Context, ids []string) []Health {
 		ids = e.config.IDs()
 	}
 	list := make([]Health, len(ids))
-	var g crew.Group
+	g := parallel.New()
 	for i, id := range ids {
 		g.Go(func() error {
 			list[i] = e.check(ctx, id)

@@ -20,7 +20,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/snapshot"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 func shortHash(s string) []byte {
@@ -93,7 +93,7 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 	// the agent works.
 	var status string
 	var committed snapshot.Snapshot
-	var first crew.Group
+	first := parallel.New()
 	first.Go(func() (err error) { status, err = p.space.Status(ctx); return err })
 	first.Go(func() (err error) { committed, err = p.space.Committed(ctx); return err })
 	before, err := p.space.Take(ctx)
@@ -102,7 +102,7 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		e.Log.Warn("no snapshot by git; hashing", "task", p.TaskID, "err", err)
 		_ = first.Wait()
 		p.space.Close()
-		p.space, first = snapshot.Hashes(p.dir, e.snapshotOptions(p.Cwd)), crew.Group{}
+		p.space, first = snapshot.Hashes(p.dir, e.snapshotOptions(p.Cwd)), parallel.New()
 		committed = snapshot.Snapshot{}
 		before, err = p.space.Take(ctx)
 	}
@@ -127,7 +127,7 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		space = snapshot.Open(ctx, p.dir, opts)
 		defer space.Close()
 	}
-	var baseline crew.Group
+	baseline := parallel.New()
 	var baseDiff snapshot.Difference
 	if p.space.Repository() {
 		baseline.Go(func() (err error) {
@@ -358,7 +358,7 @@ func ending(r process.Result) string {
 // every calls f at intervals until stop is called.
 func every(d time.Duration, f func()) (stop func()) {
 	done := make(chan struct{})
-	var g crew.Group
+	g := parallel.New()
 	g.Go(func() error {
 		t := time.NewTicker(d)
 		defer t.Stop()

@@ -19,7 +19,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/snapshot"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -148,7 +148,7 @@ func (e *Engine) launch(p *plan, l *live) {
 			}
 		})
 		var res *Result
-		err := crew.Safely(func() (err error) {
+		err := panics.Try(func() (err error) {
 			res, err = e.execute(ctx, p, l)
 			return err
 		})

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
@@ -57,20 +57,18 @@ func (w *Writer) Run(ctx context.Context, jobs []*Job, done func()) error {
 	if err := w.keepFirst(ctx, files); err != nil {
 		return err
 	}
-	var next atomic.Int64
-	var g crew.Group
-	for range min(runners, len(files)) {
+	g := parallel.New()
+	g.SetLimit(runners)
+	for _, file := range files {
 		g.Go(func() error {
-			for n := next.Add(1) - 1; int(n) < len(files); n = next.Add(1) - 1 {
-				for _, q := range files[n] {
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					q.Err = w.do(ctx, q)
-					q.dir.release()
-					if done != nil {
-						done()
-					}
+			for _, q := range file {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				q.Err = w.do(ctx, q)
+				q.dir.release()
+				if done != nil {
+					done()
 				}
 			}
 			return nil
@@ -103,8 +101,8 @@ func (w *Writer) keepFirst(ctx context.Context, files [][]*queued) error {
 	if len(kept) == 1 {
 		return nil
 	}
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var g crew.Group
+	g := parallel.New()
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	for len(kept) > 0 {
 		n := 1
 		for n < min(len(kept), keptAtATime) && kept[n].parent == kept[0].parent {
@@ -112,9 +110,7 @@ func (w *Writer) keepFirst(ctx context.Context, files [][]*queued) error {
 		}
 		some := kept[:n]
 		kept = kept[n:]
-		slots <- struct{}{}
 		g.Go(func() error {
-			defer func() { <-slots }()
 			d, err := w.open(some[0].Place.Parent())
 			if err != nil {
 				return nil // the job will say so, or make it

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -229,7 +229,7 @@ func (s *Store) copy(out *bufio.Writer, p place) error {
 	if _, ok := t.(interface{ Verbatim() }); ok {
 		w = out
 	}
-	return crew.Safely(func() error {
+	return panics.Try(func() error {
 		_, err := t.WriteTo(w)
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -65,6 +65,7 @@ func Feed(ctx context.Context, r io.Reader, hashes ...hash.Hash) (n int64, err e
 	buf := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buf)
 	var other *[bufferSize]byte
+	var ahead *parallel.Group // reads the next part
 	var k int
 	read := func() error {
 		k, err = r.Read(buf[:])
@@ -73,12 +74,12 @@ func Feed(ctx context.Context, r io.Reader, hashes ...hash.Hash) (n int64, err e
 	for read(); ; {
 		part, end := buf[:k], err
 		n += int64(k)
-		var ahead crew.Group
 		full := end == nil && k == len(buf)
 		if full {
 			if other == nil {
 				other = buffers.Get().(*[bufferSize]byte)
 				defer buffers.Put(other)
+				ahead = parallel.New()
 			}
 			buf, other = other, buf
 			ahead.Go(read)
@@ -86,8 +87,10 @@ func Feed(ctx context.Context, r io.Reader, hashes ...hash.Hash) (n int64, err e
 		for _, h := range hashes {
 			h.Write(part)
 		}
-		if err := ahead.Wait(); err != nil {
-			return n, err
+		if full {
+			if err := ahead.Wait(); err != nil {
+				return n, err
+			}
 		}
 		switch {
 		case end == io.EOF:

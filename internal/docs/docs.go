@@ -15,8 +15,8 @@ func Settings(list []registry.Setting) string {
 	b.WriteString("| Variable | Default | Meaning |\n| --- | --- | --- |\n")
 	for _, s := range list {
 		def := ""
-		if s.Default != "" {
-			def = "`" + s.Default + "`"
+		if d := defaultOf(s); d != "" {
+			def = "`" + d + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Env, def, cell(meaning(s)))
 	}
@@ -29,15 +29,27 @@ func Environment(list []registry.Setting) string {
 	var b strings.Builder
 	b.WriteString("# The settings of conduit-mcp with their defaults. A variable that is set but\n# empty counts as unset. Written by make docs.\n")
 	for _, s := range list {
-		fmt.Fprintf(&b, "\n# %s\n# %s=%s\n", meaning(s), s.Env, s.Default)
+		fmt.Fprintf(&b, "\n# %s\n# %s=%s\n", meaning(s), s.Env, defaultOf(s))
 	}
 	return b.String()
+}
+
+// defaultOf is the default of a setting where that is a value to write; of
+// directories of the user the meaning tells it.
+func defaultOf(s registry.Setting) string {
+	if s.Kind == "state" || s.Kind == "data" {
+		return ""
+	}
+	return s.Default
 }
 
 func meaning(s registry.Setting) string {
 	text := s.Doc
 	if a := s.Accepts(); a != "" {
 		text += " " + sentence(a)
+	}
+	if len(s.Aliases) > 0 {
+		text += " " + strings.Join(s.Aliases, ", then ") + " counts where it is unset."
 	}
 	return text
 }

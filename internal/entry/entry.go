@@ -70,7 +70,7 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 	if e.Type.IsRegular() {
 		// What is open is described in half the time that its name takes.
 		if f, own, err := d.OpenInfo(e.Name); err == nil {
-			i.describe(own)
+			i.Describe(own)
 			i.MIMEType = mimeType(f, int64(i.Size), i.Name)
 			f.Close()
 			return i, nil
@@ -81,7 +81,7 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 		return Info{}, err
 	}
 	if !own.IsLink() {
-		i.describe(own)
+		i.Describe(own)
 		return i, nil
 	}
 	text, err := d.Readlink(e.Name)
@@ -91,11 +91,10 @@ func Of(ctx context.Context, d *walk.Dir, e walk.Entry) (Info, error) {
 	i.IsLink, i.LinkTarget = true, valid(text)
 	target, info, err := Follow(d, e.Name)
 	if err != nil {
-		i.Type, i.Size = "file", Untold
-		i.Created, i.Modified = fileinfo.ISO(own.Created), fileinfo.ISO(own.Modified)
+		i.Describe(own)
 		return i, nil
 	}
-	i.describe(info)
+	i.Describe(info)
 	if info.Mode.IsRegular() {
 		if f, _, err := target.OpenFileOnly(); err == nil {
 			i.MIMEType = mimeType(f, int64(i.Size), i.Name)
@@ -116,10 +115,15 @@ func Follow(d *walk.Dir, name string) (place.Place, fileinfo.Info, error) {
 	return target, info, err
 }
 
-// describe fills in what info tells.
-func (i *Info) describe(info fileinfo.Info) {
+// Describe fills in what info tells; of a link that is not followed, no size and
+// no permissions.
+func (i *Info) Describe(info fileinfo.Info) {
 	i.Type = info.Type()
 	i.Created, i.Modified = fileinfo.ISO(info.Created), fileinfo.ISO(info.Modified)
+	if info.IsLink() {
+		i.Size = Untold
+		return
+	}
 	i.Octal, i.Permissions = info.Octal(), info.String()
 	if info.Mode.IsRegular() || info.IsDir() {
 		i.Size = Size(info.Size)

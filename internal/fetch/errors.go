@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -94,9 +93,9 @@ func isTimeout(err error) bool {
 func reason(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
-			return fmt.Sprintf("the host name %q does not exist", clip(dns.Name))
+			return fmt.Sprintf("the host name %q does not exist", fault.ClipTo(dns.Name, repeated))
 		}
-		return fmt.Sprintf("the host name %q could not be resolved; the name server failed", clip(dns.Name))
+		return fmt.Sprintf("the host name %q could not be resolved; the name server failed", fault.ClipTo(dns.Name, repeated))
 	}
 	where := "the server"
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
@@ -135,17 +134,11 @@ func reason(err error) string {
 	return fmt.Sprintf("%s broke off, gave no valid HTTP answer, or one whose header is larger than %d bytes", where, maxHeaderBytes)
 }
 
+// repeated is how many bytes messages repeat of a name or URL.
+const repeated = 200
+
 // label names u in messages: without credentials, query and fragment, which may
 // hold secrets.
 func label(u *url.URL) string {
-	return clip((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String())
-}
-
-// clip shortens what a message repeats.
-func clip(s string) string {
-	const most = 200
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
+	return fault.ClipTo((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String(), repeated)
 }

@@ -30,7 +30,7 @@ func parseHosts(env, list string) (hosts, error) {
 			continue
 		}
 		bad := func() error {
-			return fault.New(fault.ConfigInvalid, "%s has the entry %q; write host, host:port, [IPv6 address]:port or *.domain, without a scheme or path", env, clip(entry))
+			return fault.New(fault.ConfigInvalid, "%s has the entry %q; write host, host:port, [IPv6 address]:port or *.domain, without a scheme or path", env, fault.ClipTo(entry, repeated))
 		}
 		var h host
 		h.name = entry

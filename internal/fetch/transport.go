@@ -50,9 +50,9 @@ func (t *transport) check(req *http.Request) error {
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
 		if req.Response != nil {
-			return refuse("the server redirects to a URL of the scheme %q; only http and https are followed", clip(u.Scheme))
+			return refuse("the server redirects to a URL of the scheme %q; only http and https are followed", fault.ClipTo(u.Scheme, repeated))
 		}
-		return fault.New(fault.HTTPInvalidURL, "%q is not a scheme that can be read; only http and https URLs are", clip(u.Scheme))
+		return fault.New(fault.HTTPInvalidURL, "%q is not a scheme that can be read; only http and https URLs are", fault.ClipTo(u.Scheme, repeated))
 	}
 	if u.Hostname() == "" {
 		if req.Response != nil {
@@ -62,7 +62,7 @@ func (t *transport) check(req *http.Request) error {
 	}
 	name, port := target(u)
 	if len(t.allowed) > 0 && !t.allowed.has(name, port) {
-		return refuse("%s is not among the hosts of CONDUIT_ALLOWED_HOSTS", clip(net.JoinHostPort(name, port)))
+		return refuse("%s is not among the hosts of CONDUIT_ALLOWED_HOSTS", fault.ClipTo(net.JoinHostPort(name, port), repeated))
 	}
 	if t.guard == guardOff || t.exempt.has(name, port) {
 		return nil
@@ -103,7 +103,7 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 		d.Control = func(_, address string, _ syscall.RawConn) error {
 			at, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return refuse("%s has no address that %s could judge", clip(name), t.guard)
+				return refuse("%s has no address that %s could judge", fault.ClipTo(name, repeated), t.guard)
 			}
 			return t.judge(name, at.Addr())
 		}
@@ -113,7 +113,7 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 
 func (t *transport) judge(name string, addr netip.Addr) error {
 	if what := t.guard.judge(addr); what != "" {
-		return refuse("the address of %s is %s, which %s refuses; CONDUIT_UNGUARDED_HOSTS can exempt the host", clip(name), what, t.guard)
+		return refuse("the address of %s is %s, which %s refuses; CONDUIT_UNGUARDED_HOSTS can exempt the host", fault.ClipTo(name, repeated), what, t.guard)
 	}
 	return nil
 }

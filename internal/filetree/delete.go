@@ -145,8 +145,11 @@ func (r *remover) one(root *os.Root, name, abs string) error {
 	return nil
 }
 
-// discard removes an unfinished tree of ours.
-func discard(root *os.Root, name string) {
+// Discard removes an unfinished tree of ours, whatever its permissions.
+func Discard(root *os.Root, name string) {
+	if root.RemoveAll(name) == nil {
+		return
+	}
 	r := remover{force: true}
 	r.remove(context.Background(), root, name, name)
 }

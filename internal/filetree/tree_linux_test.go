@@ -74,7 +74,7 @@ func TestDiscardMindsNoPermissions(t *testing.T) {
 	wg.Go(func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with its rights
 		unix.RawSyscall(unix.SYS_SETFSUID, nobody, 0, 0)
-		discard(root, "s")
+		Discard(root, "s")
 	})
 	wg.Wait()
 	s.want(".")

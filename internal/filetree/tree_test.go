@@ -324,7 +324,7 @@ func TestSetuidIsNotCopied(t *testing.T) {
 
 func TestLargeFilesAreCopied(t *testing.T) {
 	s := newScratch(t)
-	for _, size := range []int{smallFile - 1, smallFile, smallFile + 1, stretch, stretch + 1} {
+	for _, size := range []int{smallFile - 1, smallFile, smallFile + 1, copyStep, copyStep + 1} {
 		text := strings.Repeat("0123456789abcdef", size/16+1)[:size]
 		s.make("a=" + text)
 		if _, err := Copy(t.Context(), atomicfile.New(), s.at("a"), s.at("b"), Options{}); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // A Change is what one call changes. It takes no room in the journal before
@@ -177,12 +177,10 @@ const syncers = 16
 // sync flushes the copies called files, the record, and the directories that
 // name them.
 func (c *Change) sync(files []string) error {
-	var g crew.Group
-	slots := make(chan struct{}, syncers)
+	g := parallel.New()
+	g.SetLimit(syncers)
 	for _, name := range files {
-		slots <- struct{}{}
 		g.Go(func() error {
-			defer func() { <-slots }()
 			f, err := c.dir.Open(name)
 			if err != nil {
 				return err

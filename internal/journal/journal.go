@@ -84,12 +84,11 @@ type Journal struct {
 	warn  sync.Once
 }
 
-// New returns the journal that s describes; lookup finds the variables that
-// tell the user's state directory, without which the journal is switched off.
-// New never fails and touches nothing: the directory is made with the first
+// New returns the journal that s describes; one without a directory is switched
+// off. New never fails and touches nothing: the directory is made with the first
 // change. Where it cannot be used nothing is kept, which the log is told once.
-func New(s Settings, lookup func(string) (string, bool), log *slog.Logger) *Journal {
-	j := &Journal{dir: s.Path(lookup), max: s.Max, log: log, sizes: map[string]int64{}}
+func New(s Settings, log *slog.Logger) *Journal {
+	j := &Journal{dir: s.Dir, max: s.Max, log: log, sizes: map[string]int64{}}
 	j.off = j.dir == ""
 	return j
 }

@@ -53,7 +53,7 @@ func newScratch(t testing.TB, denied ...string) *scratch {
 // journal opens the journal as another server would.
 func (s *scratch) journal(max int64) *Journal {
 	s.Helper()
-	j := New(Settings{Dir: s.state, Max: max}, func(string) (string, bool) { return "", false }, slog.New(slog.NewTextHandler(s.log, nil)))
+	j := New(Settings{Dir: s.state, Max: max}, slog.New(slog.NewTextHandler(s.log, nil)))
 	s.Cleanup(func() { j.Close() })
 	return j
 }

@@ -250,8 +250,8 @@ func TestNothingIsMadeBeforeTheFirstChange(t *testing.T) {
 
 func TestSwitchedOff(t *testing.T) {
 	s := newScratch(t)
-	for _, settings := range []Settings{{Dir: "none", Max: testMax}, {Max: testMax}} {
-		s.j = New(settings, func(string) (string, bool) { return "", false }, slog.New(slog.NewTextHandler(s.log, nil)))
+	for _, settings := range []Settings{{Max: testMax}} {
+		s.j = New(settings, slog.New(slog.NewTextHandler(s.log, nil)))
 		s.write("a", "old", 0o600)
 		if m := s.change("test", func(p *Part) { s.put(p, "a", "new", atomicfile.Overwrite); s.delete(p, "a") }); m != (Mark{}) {
 			t.Errorf("%+v: mark is %+v", settings, m)

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -35,9 +35,12 @@ func (p *Part) keepTree(ctx context.Context, dir *os.File, at place.Place, now s
 		return
 	}
 	defer top.Close()
-	k := keeping{p: p, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	k := keeping{p: p}
+	k.g, ctx = parallel.WithContext(ctx)
+	k.g.SetLimit(runtime.GOMAXPROCS(0))
 	k.directory(ctx, top, now)
-	if k.g.Wait() != nil || ctx.Err() != nil {
+	ended := ctx.Err() // Wait ends it too
+	if k.g.Wait() != nil || ended != nil {
 		p.spoil()
 	}
 }
@@ -88,9 +91,8 @@ func weigh(ctx context.Context, dir *walk.Dir, depth int) (int64, error) {
 
 // A keeping is one run of keepTree.
 type keeping struct {
-	p     *Part
-	g     crew.Group
-	slots chan struct{} // one for every goroutine at work
+	p *Part
+	g *parallel.Group
 }
 
 const filesAtATime = 64
@@ -107,7 +109,7 @@ func (k *keeping) directory(ctx context.Context, dir *walk.Dir, now state) {
 	}
 	var files []string
 	for _, e := range entries {
-		if ctx.Err() != nil || k.g.Err() != nil {
+		if ctx.Err() != nil {
 			return
 		}
 		if !e.IsDir() {
@@ -127,9 +129,7 @@ func (k *keeping) directory(ctx context.Context, dir *walk.Dir, now state) {
 	}
 	for some := range slices.Chunk(files, filesAtATime) {
 		dir.Retain()
-		k.slots <- struct{}{}
 		k.g.Go(func() error {
-			defer func() { <-k.slots }()
 			defer dir.Close()
 			for _, name := range some {
 				if ctx.Err() != nil || !k.one(ctx, dir, name) {

@@ -90,7 +90,7 @@ type worker struct {
 // restless changes what is in dir, times times and at random, with the journal
 // in state, and says each time that it has.
 func restless(dir, state string, seed int, max int64, times int) error {
-	j := New(Settings{Dir: state, Max: max}, func(string) (string, bool) { return "", false }, slog.New(slog.NewTextHandler(os.Stdout, nil)))
+	j := New(Settings{Dir: state, Max: max}, slog.New(slog.NewTextHandler(os.Stdout, nil)))
 	r, _, err := roots.New(roots.Config{Allowed: []string{dir}, Project: dir})
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func words(groups []string, a slog.Attr) slog.Attr {
 			}
 		}
 	case slog.TimeKey:
-		a.Value = slog.StringValue(a.Value.Time().UTC().Format("2006-01-02T15:04:05.000Z"))
+		a.Value = slog.StringValue(fileinfo.ISO(a.Value.Time()))
 	}
 	return a
 }

@@ -129,17 +129,14 @@ func (a *Archive) Stat(e pack.Entry) fileinfo.Info {
 // Info describes an entry as listings show it, but for the MIME type. Archives
 // keep one time, which stands for both.
 func (a *Archive) Info(e pack.Entry) entry.Info {
-	s := a.Stat(e)
-	i := entry.Info{Name: path.Base(e.Name), Path: a.Path(e.Name), Type: s.Type(), Size: entry.Untold,
-		Created: fileinfo.ISO(s.Created), Modified: fileinfo.ISO(s.Modified)}
-	if e.IsLink() {
+	i := entry.Info{Name: path.Base(e.Name), Path: a.Path(e.Name)}
+	i.Describe(a.Stat(e))
+	switch {
+	case e.IsLink():
 		i.IsLink = true
 		i.LinkTarget, _ = a.target(e)
-		return i
-	}
-	i.Octal, i.Permissions = s.Octal(), s.String()
-	if e.Mode.IsRegular() {
-		i.Size = entry.Size(e.Size)
+	case e.IsDir():
+		i.Size = entry.Untold
 	}
 	return i
 }

@@ -3,16 +3,14 @@ package mux_test
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
@@ -27,13 +25,12 @@ func catalogue(t *testing.T) (all []*mcp.Tool, set *registry.Set) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &registry.Env{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: func(string) (string, bool) { return "", false }}
-	t.Cleanup(func() { env.Close() })
-	m, err := mux.New(set, env, registry.Chain(), mux.Options{})
+	a, err := app.New(app.Options{Set: set, Environ: map[string]string{"CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_JOURNAL_DIR": "NONE", "CONDUIT_ZIP_DATA_DIR": "NONE"}})
+	t.Cleanup(a.Close)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Tools(), set
+	return a.Mux.Tools(), set
 }
 
 func TestCatalogueFitsAndIsStable(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -90,7 +90,7 @@ func (m *Mux) Mount(s *mcp.Server) {
 			if method == "initialize" || method == "server/discover" {
 				defer func() {
 					go func() {
-						if err := crew.Safely(func() error { declare(); return nil }); err != nil {
+						if err := panics.Try(func() error { declare(); return nil }); err != nil {
 							m.log.Error("the tools cannot be declared", "err", err)
 						}
 					}()
@@ -174,7 +174,7 @@ func (m *Mux) Call(ctx context.Context, name string, args json.RawMessage) (res 
 	}()
 	t, ok := m.tools[name]
 	if !ok {
-		return failed(c, fault.New(fault.UnknownTool, "there is no tool %q; the tools are %s", clip(name), strings.Join(m.names, ", ")), false), nil
+		return failed(c, fault.New(fault.UnknownTool, "there is no tool %q; the tools are %s", fault.Clip(name), strings.Join(m.names, ", ")), false), nil
 	}
 	c.Tool = t.Tool
 	op, err := t.find(args)
@@ -214,7 +214,7 @@ func (t *tool) find(args json.RawMessage) (*bound, error) {
 	}
 	op, ok := t.ops[name]
 	if !ok {
-		return nil, fault.New(fault.UnknownOperation, "%s has no %s %q; it must be one of %s", t.Name, t.Discriminator, clip(name), quoted(t.opNames))
+		return nil, fault.New(fault.UnknownOperation, "%s has no %s %q; it must be one of %s", t.Name, t.Discriminator, fault.Clip(name), quoted(t.opNames))
 	}
 	return op, nil
 }
@@ -236,14 +236,6 @@ func (m *Mux) lean(op *registry.Op, args json.RawMessage) (bool, error) {
 }
 
 func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }
-
-// clip keeps what a message repeats of the caller's input short.
-func clip(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	return strings.ToValidUTF8(s[:80], "") + "…"
-}
 
 // annotations describes a tool by the most dangerous of its ops.
 func annotations(ops []*registry.Op) *mcp.ToolAnnotations {

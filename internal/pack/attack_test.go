@@ -49,7 +49,7 @@ func TestNamesThatLeadOutsideAreRefused(t *testing.T) {
 		strings.Repeat("n", 256), strings.Repeat("d/", 2100) + "f", "./../x", "a/./../../x",
 	} {
 		for file, archive := range archivesOf(t, in{name: "fine", content: "fine"}, in{name: name, content: "evil"}) {
-			t.Run(file+" "+shown(name)[:min(12, len(shown(name)))], func(t *testing.T) {
+			t.Run(file+" "+Shown(name)[:min(12, len(Shown(name)))], func(t *testing.T) {
 				refused(t, file, archive, ExtractOptions{Overwrite: true}, fault.Unarchive, "nothing was unpacked")
 				// What is not chosen is judged too.
 				refused(t, file, archive, ExtractOptions{Include: []string{"fine"}}, fault.Unarchive)
@@ -375,6 +375,57 @@ func TestSizesThatLie(t *testing.T) {
 	}
 }
 
+// A deflate stream that is not as its header says, or that is not whole. The
+// checksum is always that of what the reader comes to have.
+func TestDeflateStreamsEndWhereTheyShould(t *testing.T) {
+	const data = "some content, some content, some content"
+	var b bytes.Buffer
+	must(t, deflate(&b, nil, []byte(data), true))
+	whole := b.Bytes()
+	var open bytes.Buffer // all of it, but no last block
+	must(t, deflate(&open, nil, []byte(data), false))
+	for title, c := range map[string]struct {
+		stream []byte
+		size   int
+		ok     bool
+	}{
+		"whole":             {whole, len(data), true},
+		"bytes after it":    {append(bytes.Clone(whole), "more"...), len(data), true},
+		"more than it says": {whole, len(data) - 1, false},
+		"less than it says": {whole, len(data) + 1, false},
+		"cut":               {whole[:len(whole)-1], len(data), false},
+		"no end":            {open.Bytes(), len(data), false},
+		"nothing":           {nil, 0, true},
+		"nothing of some":   {nil, 1, false},
+		"no kind of block":  {[]byte{7}, 0, false},
+	} {
+		t.Run(title, func(t *testing.T) {
+			var archive bytes.Buffer
+			w := zip.NewWriter(&archive)
+			content := make([]byte, c.size)
+			copy(content, data)
+			f, err := w.CreateRaw(&zip.FileHeader{Name: "f", Method: zip.Deflate, CRC32: crc32.ChecksumIEEE(content),
+				CompressedSize64: uint64(len(c.stream)), UncompressedSize64: uint64(c.size)})
+			must(t, err)
+			_, err = f.Write(c.stream)
+			must(t, err)
+			must(t, w.Close())
+			s := newScratch(t)
+			s.write("a.zip", archive.Bytes())
+			_, err = s.extract("a.zip", "to", ExtractOptions{})
+			if !c.ok {
+				wantCode(t, err, fault.Unarchive, "damaged")
+				s.untouched("a.zip")
+				return
+			}
+			must(t, err)
+			if got := s.read("to/f"); got != string(content) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
 // What is unpacked in memory, and what is larger than that, stored or deflated.
 func TestZipMembersOfManySizes(t *testing.T) {
 	noise := rand.New(rand.NewPCG(1, 2))
@@ -660,7 +711,7 @@ func TestArchiveThatHoldsItself(t *testing.T) {
 
 func TestOldTimesOfAZip(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(-1<<31, 0), time.Unix(1<<31-1, 0), time.Unix(1<<31, 0), time.Unix(1<<33, 0), time.Date(1700, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		extra := timeExtra(at)
+		extra := TimeExtra(at)
 		f := &zip.File{FileHeader: zip.FileHeader{Extra: extra}}
 		if binary.LittleEndian.Uint16(extra) == extraNTFS {
 			var b bytes.Buffer // package zip reads this one
@@ -676,7 +727,7 @@ func TestOldTimesOfAZip(t *testing.T) {
 			t.Errorf("%v became %v", at, have)
 		}
 	}
-	if timeExtra(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)) != nil {
+	if TimeExtra(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)) != nil {
 		t.Error("a time that cannot be told was told")
 	}
 }

@@ -1,10 +1,12 @@
 package pack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -120,7 +122,7 @@ func nameSources(sources []Source, t *tally) ([]named, error) {
 		if name == filepath.VolumeName(name)+string(filepath.Separator) {
 			name = "" // of the top of a file system: what is in it has names
 		}
-		if why := badName(name); name != "" && why != "" {
+		if why := BadName(name); name != "" && why != "" {
 			t.skip(s.Asked)
 			continue
 		}
@@ -202,6 +204,30 @@ func (s *stock) count(n int) {
 	if s.progress != nil && n > 0 {
 		s.progress(s.tally.Entries)
 	}
+}
+
+// packSmall has a worker pack the entries of list, whose files are small, to a
+// slab, and finish hand that on in order.
+func (s *stock) packSmall(list []entry, pack func(*slab, iter.Seq[*entry]) error, finish func(*slab) error) error {
+	to := getSlab()
+	err := s.put(func() error {
+		defer release(list)
+		err := pack(to, func(yield func(*entry) bool) {
+			for i := range list {
+				if s.ctx.Err() != nil || !yield(&list[i]) {
+					return
+				}
+			}
+		})
+		return cmp.Or(err, s.ctx.Err())
+	}, func() error {
+		defer to.put()
+		return finish(to)
+	})
+	if err != nil {
+		release(list)
+	}
+	return err
 }
 
 // unread is the failure of a large file that is partly in the archive.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -196,9 +196,9 @@ func (a *Archive) OpenMember(ctx context.Context, name string) (io.ReadCloser, E
 	e, ok := a.Lookup(name)
 	switch {
 	case !ok:
-		return nil, e, fault.New(fault.FSNotFound, "the archive has no entry %s", shown(name))
+		return nil, e, fault.New(fault.FSNotFound, "the archive has no entry %s", Shown(name))
 	case e.IsDir():
-		return nil, e, fault.New(fault.FSIsDirectory, "%s is a directory in the archive; name a file", shown(name))
+		return nil, e, fault.New(fault.FSIsDirectory, "%s is a directory in the archive; name a file", Shown(name))
 	case e.Link != "":
 		return io.NopCloser(strings.NewReader(e.Link)), e, nil
 	}
@@ -218,7 +218,7 @@ func (a *Archive) OpenMember(ctx context.Context, name string) (io.ReadCloser, E
 func (a *Archive) scan(ctx context.Context, nth int) io.ReadCloser {
 	ctx, stop := context.WithCancel(ctx)
 	r, w := io.Pipe()
-	s := &scanning{PipeReader: r, stop: stop}
+	s := &scanning{PipeReader: r, stop: stop, group: parallel.New()}
 	s.group.Go(func() error {
 		n := 0
 		err := eachMember(ctx, a.r, a.size, a.format, func(m *member) error {
@@ -247,7 +247,7 @@ type onlyWriter struct{ io.Writer }
 type scanning struct {
 	*io.PipeReader
 	stop  context.CancelFunc
-	group crew.Group
+	group *parallel.Group
 }
 
 func (s *scanning) Close() error {

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // A line is a production line: tasks are done on several workers at once and
@@ -13,7 +14,7 @@ type line struct {
 	ctx           context.Context
 	stop          context.CancelFunc
 	work, ordered chan *task
-	group         crew.Group
+	group         *parallel.Group
 }
 
 // A task is done on any worker, even once the line has stopped, and then
@@ -27,13 +28,13 @@ type task struct {
 // newLine starts a line on which at most room tasks wait at a time. It must be
 // closed.
 func newLine(ctx context.Context, workers, room int) *line {
-	l := &line{work: make(chan *task, room), ordered: make(chan *task, room)}
+	l := &line{work: make(chan *task, room), ordered: make(chan *task, room), group: parallel.New()}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	for range workers {
 		l.group.Go(func() error {
 			for t := range l.work {
 				if t.do != nil {
-					t.err = crew.Safely(t.do)
+					t.err = panics.Try(t.do)
 				}
 				close(t.done)
 			}
@@ -53,7 +54,7 @@ func (l *line) finish() error {
 			failed = t.err
 		}
 		if failed == nil && t.finish != nil {
-			failed = crew.Safely(t.finish)
+			failed = panics.Try(t.finish)
 		}
 		if failed != nil {
 			l.stop()

@@ -12,7 +12,8 @@ import (
 	"github.com/mholt/archives"
 	"github.com/nwaples/rardecode/v2"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -37,7 +38,7 @@ var errStop = errors.New("stop")
 // eachMember calls yield for the members of an archive in their order, until it
 // returns an error. Content that nobody opened is skipped.
 func eachMember(ctx context.Context, r io.ReaderAt, size int64, f Format, yield func(*member) error) error {
-	err := crew.Safely(func() error {
+	err := panics.Try(func() error {
 		switch f {
 		case Zip:
 			z, err := openZip(r, size)
@@ -102,7 +103,7 @@ func handler(yield func(*member) error) archives.FileHandler {
 		m := member{name: readable(i.NameInArchive, false), mode: i.Mode(), modified: i.ModTime(), size: i.Size(), where: -1}
 		if h, ok := i.Header.(*rardecode.FileHeader); ok {
 			if h.Encrypted || h.HeaderEncrypted {
-				return encrypted(shown(m.name))
+				return encrypted(Shown(m.name))
 			}
 			if h.UnKnownSize {
 				m.size = 0
@@ -236,7 +237,7 @@ type readahead struct {
 	full  chan []byte
 	empty chan []byte
 	quit  chan struct{}
-	group crew.Group
+	group *parallel.Group
 	now   []byte // what is left of the block that is being read
 	whole []byte // that block
 	err   error  // why full is closed; nil for its end
@@ -246,13 +247,13 @@ const aheadBlock = 256 << 10
 
 func readAhead(r io.Reader) *readahead {
 	const blocks = 4
-	a := &readahead{full: make(chan []byte, blocks), empty: make(chan []byte, blocks), quit: make(chan struct{})}
+	a := &readahead{full: make(chan []byte, blocks), empty: make(chan []byte, blocks), quit: make(chan struct{}), group: parallel.New()}
 	for range blocks {
 		a.empty <- make([]byte, aheadBlock)
 	}
 	a.group.Go(func() error {
 		defer close(a.full)
-		a.err = crew.Safely(func() error { return a.fill(r) })
+		a.err = panics.Try(func() error { return a.fill(r) }) // full is closed after it
 		return nil
 	})
 	return a

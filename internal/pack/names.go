@@ -8,18 +8,22 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 const (
-	maxName    = 4096 // bytes of a whole name, as of every path here
-	maxElement = 255  // bytes of one element, as file systems have it
-	maxLevels  = 1000 // directories that a file may be in, each in another
+	maxName    = 4096           // bytes of a whole name, as of every path here
+	maxElement = 255            // bytes of one element, as file systems have it
+	maxLevels  = walk.MaxLevels // directories that a file may be in, each in another
 )
 
-// badName says what makes the name of an entry unfit to be written below a
+// BadName says what makes the name of an entry unfit to be written below a
 // directory, "" where nothing does. Names are relative, "/"-separated, without
 // a slash at the end.
-func badName(name string) string {
+func BadName(name string) string {
 	switch {
 	case name == "":
 		return "is empty"
@@ -102,36 +106,16 @@ func strip(name string, n int) (rest string, ok bool) {
 	return name, name != ""
 }
 
-// shown is a name from an archive as messages show it.
-func shown(name string) string {
-	const most = 200
-	name = strings.ToValidUTF8(name, "\uFFFD")
-	if len(name) > most {
-		name = strings.ToValidUTF8(name[:most], "") + "…"
-	}
-	return name
+// Shown is a name from an archive as messages show it.
+func Shown(name string) string {
+	return fault.ClipTo(strings.ToValidUTF8(name, "\uFFFD"), 200)
 }
 
-// stays reports whether a link in directory dir with this text never leaves the
-// top that dir is relative to, if what it passes are directories.
-func stays(text, dir string) bool {
+// Stays is [place.Stays] for the text of a link in an archive, which must also
+// mean the same everywhere.
+func Stays(text, dir string) bool {
 	if text == "" || path.IsAbs(text) || filepath.IsAbs(text) || strings.ContainsAny(text, "\\\x00") || len(text) > maxName || !utf8.ValidString(text) || filepath.VolumeName(text) != "" {
 		return false
 	}
-	depth := 0
-	if dir != "" && dir != "." {
-		depth = strings.Count(dir, "/") + 1
-	}
-	for e := range strings.SplitSeq(text, "/") {
-		switch e {
-		case "", ".":
-		case "..":
-			if depth--; depth < 0 {
-				return false
-			}
-		default:
-			depth++
-		}
-	}
-	return true
+	return place.Stays(text, dir)
 }

@@ -89,7 +89,7 @@ func matches(globs []string, name string) bool {
 }
 
 func unsafeName(name, why string) error {
-	return fault.New(fault.Unarchive, "the archive has an entry whose name %s: %q; nothing was unpacked", why, shown(name))
+	return fault.New(fault.Unarchive, "the archive has an entry whose name %s: %q; nothing was unpacked", why, Shown(name))
 }
 
 // name returns the name that m gets below the destination, "" for one that is
@@ -102,7 +102,7 @@ func (p *plan) name(m *member) (string, error) {
 	if name == "" && m.mode.IsDir() {
 		return "", nil // the destination itself
 	}
-	if why := badName(name); why != "" {
+	if why := BadName(name); why != "" {
 		return "", unsafeName(m.name, why)
 	}
 	if !p.takes(name) {
@@ -118,7 +118,7 @@ func (p *plan) claim(name string, i *item) (old *item, err error) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		have, ok := p.items[dir]
 		if ok && !have.isDir() {
-			return nil, fault.New(fault.Unarchive, "the archive has the entry %s inside %s, which is no directory in it; nothing was unpacked", shown(name), shown(dir))
+			return nil, fault.New(fault.Unarchive, "the archive has the entry %s inside %s, which is no directory in it; nothing was unpacked", Shown(name), Shown(dir))
 		}
 		if ok {
 			break
@@ -127,7 +127,7 @@ func (p *plan) claim(name string, i *item) (old *item, err error) {
 	}
 	old = p.items[name]
 	if old != nil && old.isDir() != i.isDir() {
-		return nil, fault.New(fault.Unarchive, "the archive has %s both as a directory and as something else; nothing was unpacked", shown(name))
+		return nil, fault.New(fault.Unarchive, "the archive has %s both as a directory and as something else; nothing was unpacked", Shown(name))
 	}
 	if old != nil && i.isDir() {
 		i.made = old.made
@@ -164,10 +164,10 @@ func (p *plan) checkLinks(there func(name string) (fs.FileMode, bool)) error {
 	for _, name := range p.those((*item).isLink) {
 		i := p.items[name]
 		refuse := func(why string) error {
-			return fault.New(fault.Unarchive, "the archive has the symbolic link %s, which %s (%q); nothing was unpacked", shown(name), why, shown(i.link))
+			return fault.New(fault.Unarchive, "the archive has the symbolic link %s, which %s (%q); nothing was unpacked", Shown(name), why, Shown(i.link))
 		}
 		dir := path.Dir(name)
-		if !stays(i.link, dir) {
+		if !Stays(i.link, dir) {
 			return refuse("points outside the destination")
 		}
 		at, passed := dir, false

@@ -85,8 +85,8 @@ func (f *forest) grow(dir string, level int) {
 	}
 }
 
-// dress gives all their permissions and times, directories last.
-func (f *forest) dress() {
+// setAttributes gives all their permissions and times, directories last.
+func (f *forest) setAttributes() {
 	for _, path := range f.all {
 		if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() {
 			must(f.t, os.Chmod(path, []os.FileMode{0o644, 0o600, 0o755, 0o400, 0o640}[f.rand.IntN(5)]))
@@ -109,7 +109,7 @@ func TestRoundTripOfRandomTrees(t *testing.T) {
 			f := &forest{t: t, rand: rand.New(rand.NewPCG(seed, 1))}
 			must(t, os.Mkdir(s.path("tree"), 0o755))
 			f.grow(s.path("tree"), 0)
-			f.dress()
+			f.setAttributes()
 			want := s.tree("tree")
 			for _, format := range both {
 				made, err := s.create("a."+string(format), CreateOptions{Format: format, Recursive: true}, "tree")

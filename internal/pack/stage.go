@@ -13,6 +13,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -108,22 +109,8 @@ func (s *stage) close() error {
 	if s.root != nil {
 		s.root.Close()
 	}
-	discard(s.up.Root(), s.temp)
+	filetree.Discard(s.up.Root(), s.temp)
 	return s.up.Close()
-}
-
-// discard removes a tree of ours, whatever its permissions.
-func discard(root *os.Root, name string) {
-	if root.RemoveAll(name) == nil {
-		return
-	}
-	fs.WalkDir(root.FS(), name, func(at string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			root.Chmod(at, 0o700)
-		}
-		return nil
-	})
-	root.RemoveAll(name)
 }
 
 // maxOpenDirs is how many directories of a stage are kept open.
@@ -184,7 +171,7 @@ func (s *stage) finish(ctx context.Context, p *plan) error {
 		}
 	}
 	for _, name := range slices.Backward(p.those((*item).isDir)) {
-		if err := s.in(name, func(dir *os.Root, base string) error { return s.dress(dir, base, p.items[name]) }); err != nil {
+		if err := s.in(name, func(dir *os.Root, base string) error { return s.setAttributes(dir, base, p.items[name]) }); err != nil {
 			return err
 		}
 	}
@@ -193,7 +180,7 @@ func (s *stage) finish(ctx context.Context, p *plan) error {
 
 func (s *stage) symlink(dir *os.Root, base string, i *item) error {
 	if err := dir.Symlink(filepath.FromSlash(i.link), base); err != nil {
-		return twin(base, err)
+		return sameName(base, err)
 	}
 	if !i.modified.IsZero() {
 		setLinkTime(dir, base, i.modified) // where the system can
@@ -201,8 +188,8 @@ func (s *stage) symlink(dir *os.Root, base string, i *item) error {
 	return nil
 }
 
-// dress gives the directory base its permissions and time.
-func (s *stage) dress(dir *os.Root, base string, i *item) error {
+// setAttributes gives the directory base its permissions and time.
+func (s *stage) setAttributes(dir *os.Root, base string, i *item) error {
 	if !i.modified.IsZero() {
 		if err := dir.Chtimes(base, time.Time{}, i.modified); err != nil {
 			return err
@@ -211,11 +198,11 @@ func (s *stage) dress(dir *os.Root, base string, i *item) error {
 	return dir.Chmod(base, i.mode.Perm()&^s.umask)
 }
 
-// twin explains that a name is taken which the archive has only once, by one
+// sameName explains that a name is taken which the archive has only once, by one
 // that the file system holds for the same.
-func twin(name string, err error) error {
+func sameName(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return fault.Hide(fault.Unarchive, err, "the archive has two entries called %s that differ only in case or Unicode form, which are one file here; nothing was unpacked", shown(name))
+		return fault.Hide(fault.Unarchive, err, "the archive has two entries called %s that differ only in case or Unicode form, which are one file here; nothing was unpacked", Shown(name))
 	}
 	return err
 }
@@ -259,11 +246,7 @@ func (s *stage) rename() error {
 	if err := s.up.Root().Chmod(s.temp, 0o777&^s.umask); err != nil {
 		return atomicfile.Failed(s.dst, err)
 	}
-	err := atomicfile.Rename(s.up, s.temp, s.up, s.first, false)
-	if errors.Is(err, fs.ErrExist) {
-		return fault.New(fault.FSAlreadyExists, "%s was created by someone else meanwhile; look at it and try again", s.dst.Abs)
-	}
-	return atomicfile.Failed(s.dst, err)
+	return atomicfile.Appear(s.up, s.temp, s.first, s.dst)
 }
 
 // A merger moves what was unpacked into a directory that exists.
@@ -350,7 +333,7 @@ func (m *merger) mergeDir(from, to *atomicfile.Dir, at string, i *item) (err err
 		if err := atomicfile.Rename(from, base, to, base, false); err != nil {
 			return m.failed(at, err)
 		}
-		return m.failed(at, m.dress(to.Root(), base, i))
+		return m.failed(at, m.setAttributes(to.Root(), base, i))
 	}
 	in, err := m.w.Open(from.Child(base), false)
 	if err != nil {

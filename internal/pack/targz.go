@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"time"
 
@@ -41,18 +42,13 @@ func (t *tarGzWriter) write(raw, deflated []byte) error {
 }
 
 func (t *tarGzWriter) small(list []entry) error {
-	s := getSlab()
 	n := 0
-	err := t.put(func() (err error) {
-		defer release(list)
+	return t.packSmall(list, func(to *slab, entries iter.Seq[*entry]) error {
 		read := getSlab()
 		defer read.put()
-		out := tar.NewWriter(&s.raw)
-		for i := range list {
-			if err := t.ctx.Err(); err != nil {
-				return err
-			}
-			ok, err := t.entry(out, &list[i], read)
+		out := tar.NewWriter(&to.raw)
+		for e := range entries {
+			ok, err := t.entry(out, e, read)
 			if err != nil {
 				return err
 			}
@@ -63,16 +59,11 @@ func (t *tarGzWriter) small(list []entry) error {
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		return deflate(&s.out, nil, s.raw.Bytes(), false)
-	}, func() error {
-		defer s.put()
+		return deflate(&to.out, nil, to.raw.Bytes(), false)
+	}, func(made *slab) error {
 		t.count(n)
-		return t.write(s.raw.Bytes(), s.out.Bytes())
+		return t.write(made.raw.Bytes(), made.out.Bytes())
 	})
-	if err != nil {
-		release(list)
-	}
-	return err
 }
 
 // entry writes the entry e to out. It reports false for a file that cannot be

@@ -12,7 +12,6 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
-	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
@@ -117,8 +116,7 @@ func (c *collector) isSelf(abs string, info fileinfo.Info) bool {
 // directory hands on l and what is in it.
 func (c *collector) directory(l level) error {
 	if l.depth >= maxLevels {
-		abs := l.dir.Place().Abs
-		return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s…; pack its parts", maxLevels, strings.ToValidUTF8(abs[:min(len(abs), 200)], ""))
+		return walk.TooDeep(l.dir.Place().Abs, "pack its parts")
 	}
 	entries, denied, err := l.dir.EntriesCounted()
 	if err != nil {
@@ -139,7 +137,7 @@ func (c *collector) directory(l level) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		if badName(join(l.name, e.Name)) != "" {
+		if BadName(join(l.name, e.Name)) != "" {
 			c.tally.Names++
 			continue
 		}
@@ -193,7 +191,7 @@ func (c *collector) link(l level, name string) error {
 		return nil
 	}
 	info, err := fileinfo.Of(target)
-	if within(target.Abs, l.top) && (c.recursive || err == nil && !info.IsDir() && filepath.Dir(target.Abs) == at.Abs) {
+	if place.Within(target.Abs, l.top) && (c.recursive || err == nil && !info.IsDir() && filepath.Dir(target.Abs) == at.Abs) {
 		return c.keepLink(l, name, text, target)
 	}
 	switch {
@@ -205,7 +203,7 @@ func (c *collector) link(l level, name string) error {
 		if !c.recursive {
 			return nil
 		}
-		if slices.ContainsFunc(l.tops, func(top string) bool { return within(top, target.Abs) }) {
+		if slices.ContainsFunc(l.tops, func(top string) bool { return place.Within(top, target.Abs) }) {
 			c.tally.Links++ // it would be packed into itself for ever
 			return nil
 		}
@@ -234,11 +232,11 @@ func (c *collector) keepLink(l level, name, text string, target place.Place) err
 	if err != nil {
 		return err
 	}
-	if text = filepath.ToSlash(text); !stays(text, filepath.ToSlash(rel)) || c.detour(l, text) {
+	if text = filepath.ToSlash(text); !Stays(text, filepath.ToSlash(rel)) || c.detour(l, text) {
 		if text, err = filepath.Rel(at.Abs, target.Abs); err != nil {
 			return err
 		}
-		if text = filepath.ToSlash(text); !stays(text, filepath.ToSlash(rel)) {
+		if text = filepath.ToSlash(text); !Stays(text, filepath.ToSlash(rel)) {
 			c.tally.Links++
 			return nil
 		}
@@ -261,10 +259,4 @@ func (c *collector) detour(l level, text string) bool {
 		down = down || e != ".." && e != "." && e != ""
 	}
 	return false
-}
-
-// within reports whether path is dir or lies below it, by components.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/klauspost/compress/flate"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/inflate"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -54,13 +53,10 @@ func openZip(r io.ReaderAt, size int64) ([]*zipMember, error) {
 		return nil, err
 	}
 	z.RegisterDecompressor(zip.Deflate, inflated)
-	for method, f := range map[uint16]Format{12: TarBz2, 93: TarZst, 95: TarXz} {
+	for method := range streamed {
 		z.RegisterDecompressor(method, func(r io.Reader) io.ReadCloser {
-			s, err := decompress(r, f)
-			if err != nil {
-				return failing{err}
-			}
-			return s
+			c, _ := Inflate(r, method)
+			return c
 		})
 	}
 	list := make([]*zipMember, len(z.File))
@@ -75,11 +71,11 @@ func openZip(r io.ReaderAt, size int64) ([]*zipMember, error) {
 
 func openZipFile(f *zip.File) (io.ReadCloser, error) {
 	if f.Flags&flagEncrypted != 0 {
-		return nil, encrypted(shown(readable(f.Name, true)))
+		return nil, encrypted(Shown(readable(f.Name, true)))
 	}
 	c, err := f.Open()
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return nil, fault.Hide(fault.Unarchive, err, "%s is compressed by method %d, which is not supported", shown(readable(f.Name, true)), f.Method)
+		return nil, fault.Hide(fault.Unarchive, err, "%s is compressed by method %d, which is not supported", Shown(readable(f.Name, true)), f.Method)
 	}
 	if err != nil {
 		return nil, damaged(err)
@@ -122,11 +118,11 @@ func zipTime(f *zip.File) time.Time {
 
 // overlapping reports the first member whose data is also that of another.
 func overlapping(list []*zipMember) error {
-	type stretch struct {
+	type extent struct {
 		begin, end int64
 		of         *zipMember
 	}
-	all := make([]stretch, 0, len(list))
+	all := make([]extent, 0, len(list))
 	for _, m := range list {
 		if m.file.CompressedSize64 == 0 {
 			continue
@@ -140,12 +136,12 @@ func overlapping(list []*zipMember) error {
 		if end < begin {
 			return damaged(io.ErrUnexpectedEOF)
 		}
-		all = append(all, stretch{begin, end, m})
+		all = append(all, extent{begin, end, m})
 	}
-	slices.SortFunc(all, func(a, b stretch) int { return cmp.Compare(a.begin, b.begin) })
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(all); i++ {
 		if all[i].begin < all[i-1].end {
-			return fault.New(fault.Unarchive, "the entries %s and %s overlap in the archive, as in archives made to fill disks; nothing was unpacked", shown(all[i-1].of.name), shown(all[i].of.name))
+			return fault.New(fault.Unarchive, "the entries %s and %s overlap in the archive, as in archives made to fill disks; nothing was unpacked", Shown(all[i-1].of.name), Shown(all[i].of.name))
 		}
 	}
 	return nil
@@ -175,16 +171,33 @@ func (m *zipMember) small(r io.ReaderAt, s *slab) (data []byte, ok bool, err err
 	data = packed
 	if f.Method == zip.Deflate && (len(packed) > 0 || f.UncompressedSize64 > 0) {
 		data = room(&s.out, int(f.UncompressedSize64))
-		n, err := inflate.Decode(data, packed)
-		if err != nil {
+		if err := inflate(data, packed); err != nil {
 			return nil, true, damaged(err)
 		}
-		data = data[:n]
 	}
 	if uint64(len(data)) != f.UncompressedSize64 || crc32.ChecksumIEEE(data) != f.CRC32 {
 		return nil, true, damaged(errContent)
 	}
 	return data, true, nil
+}
+
+// inflate decompresses the stream that src begins with to dst, which it must
+// fill exactly.
+func inflate(dst, src []byte) error {
+	in := inflated(bytes.NewReader(src))
+	defer in.Close()
+	if _, err := io.ReadFull(in, dst); err != nil {
+		return err
+	}
+	var more [1]byte
+	switch _, err := io.ReadFull(in, more[:]); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return errContent
+	default:
+		return err
+	}
 }
 
 // room is memory of b for n bytes.

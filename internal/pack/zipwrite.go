@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"time"
@@ -49,15 +50,10 @@ type piece struct {
 }
 
 func (z *zipWriter) small(list []entry) error {
-	s := getSlab()
 	pieces := make([]piece, 0, len(list))
-	err := z.put(func() error {
-		defer release(list)
-		for i := range list {
-			if err := z.ctx.Err(); err != nil {
-				return err
-			}
-			p, ok, err := z.piece(&list[i], s)
+	return z.packSmall(list, func(to *slab, entries iter.Seq[*entry]) error {
+		for e := range entries {
+			p, ok, err := z.piece(e, to)
 			if err != nil {
 				return err
 			}
@@ -66,8 +62,7 @@ func (z *zipWriter) small(list []entry) error {
 			}
 		}
 		return nil
-	}, func() error {
-		defer s.put()
+	}, func(made *slab) error {
 		for _, p := range pieces {
 			w, err := z.zip.CreateRaw(p.head)
 			if err != nil {
@@ -76,17 +71,13 @@ func (z *zipWriter) small(list []entry) error {
 			if p.begin == p.end {
 				continue
 			}
-			if _, err := w.Write(s.out.Bytes()[p.begin:p.end]); err != nil {
+			if _, err := w.Write(made.out.Bytes()[p.begin:p.end]); err != nil {
 				return err
 			}
 		}
 		z.count(len(pieces))
 		return nil
 	})
-	if err != nil {
-		release(list)
-	}
-	return err
 }
 
 // piece makes the entry e in s. It reports false for a file that cannot be
@@ -213,8 +204,8 @@ func zipHeader(name string, i fileinfo.Info) *zip.FileHeader {
 			h.Flags |= flagUTF8
 		}
 	}
-	h.ModifiedDate, h.ModifiedTime = dosTime(i.Modified)
-	h.Extra = timeExtra(i.Modified)
+	h.ModifiedDate, h.ModifiedTime = DOSTime(i.Modified)
+	h.Extra = TimeExtra(i.Modified)
 	return h
 }
 
@@ -230,8 +221,8 @@ func unixMode(mode fs.FileMode) uint32 {
 	return bits | 0o100000
 }
 
-// dosTime is t in UTC as the headers of a zip have it, in steps of two seconds.
-func dosTime(t time.Time) (date, clock uint16) {
+// DOSTime is t in UTC as the headers of a zip have it, in steps of two seconds.
+func DOSTime(t time.Time) (date, clock uint16) {
 	t = t.UTC()
 	switch {
 	case t.Year() < 1980:
@@ -249,9 +240,9 @@ const (
 	secondsTo1970  = 11_644_473_600
 )
 
-// timeExtra is t to the second in the form that other programs read best: the
+// TimeExtra is t to the second in the form that other programs read best: the
 // extended timestamp, where its 32 bits suffice, else the one of NTFS.
-func timeExtra(t time.Time) []byte {
+func TimeExtra(t time.Time) []byte {
 	at := t.Unix()
 	if at >= math.MinInt32 && at <= math.MaxInt32 {
 		b := make([]byte, 0, 9)

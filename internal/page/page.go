@@ -12,7 +12,7 @@ import (
 	readability "codeberg.org/readeck/go-readability"
 	"golang.org/x/net/html"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -53,7 +53,7 @@ func FromHTML(ctx context.Context, page []byte, base *url.URL) (Article, error) 
 		a       Article
 		content *html.Node
 	)
-	err := crew.Safely(func() (err error) {
+	err := panics.Try(func() (err error) {
 		a, content, base, err = extract(ctx, page, base)
 		return err
 	})
@@ -63,7 +63,7 @@ func FromHTML(ctx context.Context, page []byte, base *url.URL) (Article, error) 
 	if content == nil || !substantial(content) {
 		return Article{}, fault.New(fault.MarkdownExtraction, `this page has no main content to speak of (it may be built by scripts in a browser); format "text" gives the raw page`)
 	}
-	err = crew.Safely(func() (err error) {
+	err = panics.Try(func() (err error) {
 		tidy(content, base, a.Title)
 		if err = ctx.Err(); err != nil {
 			return err
@@ -125,11 +125,7 @@ const maxLine = 1000
 
 // line returns s as one line without what cannot be seen.
 func line(s string) string {
-	s = strings.Join(strings.Fields(visible(s)), " ")
-	if len(s) > maxLine {
-		s = strings.ToValidUTF8(s[:maxLine], "") + "…"
-	}
-	return s
+	return fault.ClipTo(strings.Join(strings.Fields(visible(s)), " "), maxLine)
 }
 
 func substantial(n *html.Node) bool {

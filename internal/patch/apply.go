@@ -77,7 +77,7 @@ func (a *Applied) join(f *File) error {
 			news = append(news, rest[n].splice.New)
 		}
 		if n < len(rest) && rest[n].splice.From < r.splice.To {
-			return fault.New(fault.PreconditionFailed, "%s: two hunks of the patch change line %d; each line may be changed by one", clip(f.Name()), rest[n].from+1)
+			return fault.New(fault.PreconditionFailed, "%s: two hunks of the patch change line %d; each line may be changed by one", fault.ClipTo(f.Name(), repeated), rest[n].from+1)
 		}
 		r.splice.New = strings.Join(news, "")
 		joined = append(joined, r)

@@ -21,7 +21,7 @@ func (a *applying) miss(ctx context.Context, n int, h *Hunk, old []Line, want in
 	m := a.image
 	refuse := func(format string, args ...any) error {
 		return fault.New(fault.PreconditionFailed, "%s: hunk %d (%s) does not apply, so the file is left as it is: %s",
-			clip(a.file.Name()), n+1, clip(h.Header), fmt.Sprintf(format, args...))
+			fault.ClipTo(a.file.Name(), repeated), n+1, fault.ClipTo(h.Header, repeated), fmt.Sprintf(format, args...))
 	}
 	if len(old) == 0 {
 		if a.anew(h) {
@@ -68,11 +68,11 @@ func (a *applying) miss(ctx context.Context, n int, h *Hunk, old []Line, want in
 		fmt.Fprintf(&b, "the nearest place is line %d, where %d of its %d old lines agree", at+1, agree, len(old))
 	}
 	for _, i := range differ[:min(len(differ), mostShown)] {
-		patched, found := clip(strings.TrimSuffix(old[i].Text, "\r")), "(past the end of the file)"
+		patched, found := fault.ClipTo(strings.TrimSuffix(old[i].Text, "\r"), repeated), "(past the end of the file)"
 		if at+i < m.len() {
-			found = clip(m.bare(at + i))
+			found = fault.ClipTo(m.bare(at+i), repeated)
 			if patched != found && squeeze(patched) == squeeze(found) {
-				patched, found = clip(fmt.Sprintf("%q", patched)), clip(fmt.Sprintf("%q", found))+" (only white space differs)"
+				patched, found = fault.ClipTo(fmt.Sprintf("%q", patched), repeated), fault.ClipTo(fmt.Sprintf("%q", found), repeated)+" (only white space differs)"
 			}
 		}
 		fmt.Fprintf(&b, "\nline %d, patch: %s\nline %d, file:  %s", at+i+1, patched, at+i+1, found)

@@ -92,7 +92,7 @@ func (p *Plan) place(name string) (place.Place, error) {
 	local := filepath.FromSlash(name)
 	switch {
 	case !filepath.IsLocal(local) || filepath.Clean(local) == ".":
-		return place.Place{}, fault.New(fault.FSBadPathInput, "the patch names %q; names are relative to base_path, without \"..\" and not absolute", clip(name))
+		return place.Place{}, fault.New(fault.FSBadPathInput, "the patch names %q; names are relative to base_path, without \"..\" and not absolute", fault.ClipTo(name, repeated))
 	case inGit(local):
 		return place.Place{}, fault.New(fault.FSAccessDenied, "%s lies in the .git directory, which patches do not change", name)
 	}

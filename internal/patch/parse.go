@@ -328,7 +328,7 @@ func (p *parser) hunks(f *File) error {
 func (p *parser) hunk(f *File) error {
 	m := hunkHeader().FindStringSubmatch(p.line(0))
 	if m == nil {
-		return p.wrong("%q is no hunk header; write @@ -LINE,COUNT +LINE,COUNT @@ with the numbers of the first line and of the lines on each side", clip(p.line(0)))
+		return p.wrong("%q is no hunk header; write @@ -LINE,COUNT +LINE,COUNT @@ with the numbers of the first line and of the lines on each side", fault.ClipTo(p.line(0), repeated))
 	}
 	h := &Hunk{Header: strings.TrimRight(p.line(0), " "), Line: p.next + 1, OldStart: number(m[1], 0), NewStart: number(m[3], 0),
 		crlf: strings.HasSuffix(p.lines[p.next], "\r")}
@@ -344,7 +344,7 @@ func (p *parser) hunk(f *File) error {
 			h.Lines = append(h.Lines, Line{Op: ' ', Text: line})
 		case line[0] == '\\':
 			if len(h.Lines) == 0 {
-				return p.wrong("%q stands before any line of the hunk", clip(line))
+				return p.wrong("%q stands before any line of the hunk", fault.ClipTo(line, repeated))
 			}
 			h.Lines[len(h.Lines)-1].Open = true
 		default:
@@ -467,11 +467,5 @@ func number(s string, missing int) int {
 	return missing
 }
 
-// clip shortens text for a message.
-func clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// repeated is how many bytes messages repeat of a line or name.
+const repeated = 120

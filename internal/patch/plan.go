@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -73,7 +73,7 @@ func NewPlan(ctx context.Context, files []*File, o Options) (*Plan, error) {
 	}
 	for _, s := range p.Steps {
 		if s.Err == nil {
-			s.Err = crew.Safely(func() error { return p.work(ctx, s) })
+			s.Err = panics.Try(func() error { return p.work(ctx, s) })
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func newDeflater(level int) *deflater {
 func (d *deflater) stream(ctx context.Context, data []byte) ([][]byte, error) {
 	n := max((len(data)+stripSize-1)/stripSize, 1)
 	parts, sums := make([][]byte, n), make([]uint32, n)
-	err := parallel(ctx, n, func(i int) error {
+	err := forEach(ctx, n, func(i int) error {
 		from, to := i*stripSize, min((i+1)*stripSize, len(data))
 		sums[i] = adler32.Checksum(data[from:to])
 		use := d.level

@@ -1,13 +1,14 @@
 package picture
 
 import (
+	"cmp"
 	"context"
 	"image"
 	"math"
 	"runtime"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // halfJPEG decodes a JPEG at half its size: every pixel is the average of two by
@@ -77,28 +78,27 @@ func halfJPEG(ctx context.Context, data []byte) (image.Image, error) {
 // with how many of their rows are there.
 func (r *coefReader) each(ctx context.Context, rows int, f func(b *coefBand, have int)) error {
 	var pool sync.Pool
-	limit := crew.NewLimit(runtime.GOMAXPROCS(0))
-	var g crew.Group
-	for done := 0; done < r.down && g.Err() == nil; done += rows {
+	g, ctx := parallel.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	var failed error
+	for done := 0; done < r.down && failed == nil; done += rows {
 		b, ok := pool.Get().(*coefBand)
 		if !ok {
 			b = new(coefBand)
 		}
-		err := ctx.Err()
-		if err == nil {
-			err = r.read(b, rows)
+		if failed = ctx.Err(); failed == nil {
+			failed = r.read(b, rows)
 		}
-		if err != nil {
-			limit.Wait(&g)
-			return err
+		if failed != nil {
+			break
 		}
-		limit.Go(&g, func() error {
+		g.Go(func() error {
 			f(b, min(rows, r.down-done))
 			pool.Put(b)
 			return nil
 		})
 	}
-	return limit.Wait(&g)
+	return cmp.Or(g.Wait(), failed)
 }
 
 // inverse writes the four by four samples that a folded block stands for.

@@ -492,7 +492,7 @@ func encodeJPEG(ctx context.Context, m image.Image, quality int, profile []byte)
 		}
 	}
 	w.bands = make([]*tokens, down)
-	err := parallel(ctx, down, func(y int) error {
+	err := forEach(ctx, down, func(y int) error {
 		t := newTokens()
 		w.bands[y] = t
 		var b [64]float32

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -190,7 +190,7 @@ func safely(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := crew.Safely(f)
+	err := panics.Try(f)
 	var coded *fault.Error
 	if err == nil || errors.As(err, &coded) || errors.Is(err, ctx.Err()) && ctx.Err() != nil {
 		return err

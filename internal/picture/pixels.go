@@ -8,23 +8,19 @@ import (
 	"runtime"
 	"sync/atomic"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
-// parallel calls f for each number below n, on all processors, until one call
+// forEach calls f for each number below n, on all processors, until one call
 // fails or ctx ends.
-func parallel(ctx context.Context, n int, f func(i int) error) error {
-	var g crew.Group
+func forEach(ctx context.Context, n int, f func(i int) error) error {
+	g, ctx := parallel.WithContext(ctx)
 	var next atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), n) {
 		g.Go(func() error {
-			for g.Err() == nil {
+			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
 				if err := ctx.Err(); err != nil {
 					return err
-				}
-				i := int(next.Add(1) - 1)
-				if i >= n {
-					return nil
 				}
 				if err := f(i); err != nil {
 					return err
@@ -42,7 +38,7 @@ const rowsAtOnce = 64
 // byRows calls f for pieces of the rows below n, an even number each but for the
 // last.
 func byRows(ctx context.Context, n int, f func(from, to int)) error {
-	return parallel(ctx, (n+rowsAtOnce-1)/rowsAtOnce, func(i int) error {
+	return forEach(ctx, (n+rowsAtOnce-1)/rowsAtOnce, func(i int) error {
 		f(i*rowsAtOnce, min((i+1)*rowsAtOnce, n))
 		return nil
 	})

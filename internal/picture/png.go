@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // Colour types of PNG.
@@ -133,7 +133,7 @@ func readRaster(ctx context.Context, data []byte) (*raster, error) {
 	}
 	r.pix = make([]byte, total)
 	ready := make(chan int, 1+total/readSize) // how many bytes are there
-	var g crew.Group
+	g := parallel.New()
 	g.Go(func() error {
 		defer close(ready)
 		for at := 0; at < total; at += readSize {
@@ -151,7 +151,7 @@ func readRaster(ctx context.Context, data []byte) (*raster, error) {
 		}
 		return nil
 	})
-	g.Do(func() error { return r.unfilter(ready) })
+	g.Go(func() error { return r.unfilter(ready) })
 	return r, g.Wait()
 }
 
@@ -519,7 +519,7 @@ func (r *raster) filter(ctx context.Context) error {
 		}
 	}
 	n := r.bits() / 8
-	return parallel(ctx, len(pieces), func(i int) error {
+	return forEach(ctx, len(pieces), func(i int) error {
 		p := pieces[i]
 		stride := 1 + p.bytes
 		scratch := make([]byte, 4*p.bytes)

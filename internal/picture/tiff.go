@@ -55,7 +55,7 @@ func encodeTIFF(ctx context.Context, m image.Image, profile []byte) ([]byte, err
 	strips := make([][]byte, (s.Y+perStrip-1)/perStrip)
 	z := newDeflater(bestDeflate)
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
-	err := parallel(ctx, len(strips), func(i int) error {
+	err := forEach(ctx, len(strips), func(i int) error {
 		rows := min(perStrip, s.Y-i*perStrip)
 		buf := slices.Grow(*buffers.Get().(*[]byte), rows*row)[:rows*row]
 		defer buffers.Put(&buf)

@@ -9,11 +9,10 @@ import (
 	"crypto/sha256"
 	"io"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -200,17 +199,12 @@ func (e Engine) lock(ctx context.Context, some []*File, o Options) (context.Cont
 
 // plan reads files and has planned what is to become of them.
 func (e Engine) plan(ctx context.Context, some []*File) error {
-	var next atomic.Int64
-	var g crew.Group
-	for range min(runtime.GOMAXPROCS(0), len(some)) {
+	g := parallel.New()
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, f := range some {
 		g.Go(func() error {
-			for i := next.Add(1) - 1; int(i) < len(some); i = next.Add(1) - 1 {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if f := some[i]; f.Err == nil {
-					f.Err = e.planOne(ctx, f)
-				}
+			if f.Err == nil && ctx.Err() == nil {
+				f.Err = e.planOne(ctx, f)
 			}
 			return ctx.Err() // which a file's own error may have been
 		})

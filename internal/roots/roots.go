@@ -32,8 +32,7 @@ type Config struct {
 	Home    string   // may be empty where it is unknown
 	Project string   // absolute base of relative paths
 	Denied  []string // paths or globs that are denied below the allowed directories
-	State   []string // the server's own files, denied in every configuration
-	Records []string // globs of files it writes into the directories it works in, denied too
+	State   []string // the server's own files, denied in every configuration: absolute paths, and globs that match anywhere
 }
 
 // Roots are the allowed directories of a server.
@@ -93,7 +92,7 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 	if len(r.dirs) == 0 {
 		return nil, skipped, fault.New(fault.FSBadAllowedPath, "CONDUIT_ALLOWED_PATHS names no existing directory (%s)", strings.Join(c.Allowed, string(os.PathListSeparator)))
 	}
-	if r.rules, err = newRules(c.Denied, c.Records, c.State, r.expand); err != nil {
+	if r.rules, err = newRules(c.Denied, c.State, r.expand); err != nil {
 		return nil, skipped, err
 	}
 	for _, d := range r.dirs {
@@ -141,19 +140,22 @@ func (r *Roots) Denied(abs string) bool {
 // DeniedBelow reports whether a rule could match below abs.
 func (r *Roots) DeniedBelow(abs string) bool { return r.rules.reach(abs) }
 
+// DeniedName reports whether a rule could match a path that ends in name.
+func (r *Roots) DeniedName(name string) bool { return r.rules.end(name) }
+
 // DeniedRules returns the configured deny rules, "~" resolved.
 func (r *Roots) DeniedRules() []string { return r.rules.configured }
 
 // HoldsRoot reports whether abs is an allowed directory or contains one.
 func (r *Roots) HoldsRoot(abs string) bool {
 	for _, d := range r.dirs {
-		if contains(abs, d.abs) {
+		if place.Within(d.abs, abs) {
 			return true
 		}
 	}
 	r.guests.RLock()
 	defer r.guests.RUnlock()
-	if slices.ContainsFunc(r.guests.dirs, func(d *dir) bool { return contains(abs, d.abs) }) {
+	if slices.ContainsFunc(r.guests.dirs, func(d *dir) bool { return place.Within(d.abs, abs) }) {
 		return true
 	}
 	return r.outer != nil && r.outer.HoldsRoot(abs)
@@ -189,7 +191,7 @@ func (r *Roots) admitted(abs string) *dir {
 	r.guests.RLock()
 	defer r.guests.RUnlock()
 	for _, d := range r.guests.dirs {
-		if contains(d.abs, abs) {
+		if place.Within(abs, d.abs) {
 			return d
 		}
 	}
@@ -238,17 +240,6 @@ func (d *dir) handle() (*place.Base, error) {
 	// An older handle may still serve calls in flight; it closes when collected.
 	d.open.Store(h)
 	return h.Base, nil
-}
-
-// contains reports whether path is dir or lies below it, by components.
-func contains(dir, path string) bool {
-	if path == dir {
-		return true
-	}
-	if !strings.HasPrefix(path, dir) {
-		return false
-	}
-	return os.IsPathSeparator(dir[len(dir)-1]) || os.IsPathSeparator(path[len(dir)])
 }
 
 // expand resolves "~" at the start of a path.
@@ -391,7 +382,7 @@ func (r *Roots) outside(raw string) error {
 func (r *Roots) holding(abs string) *dir {
 	var best *dir
 	for _, d := range r.dirs {
-		if contains(d.abs, abs) && (best == nil || len(d.abs) > len(best.abs)) {
+		if place.Within(abs, d.abs) && (best == nil || len(d.abs) > len(best.abs)) {
 			best = d
 		}
 	}

@@ -538,3 +538,21 @@ func BenchmarkResolve(b *testing.B) {
 		})
 	}
 }
+
+// What a rule matches by its end must be what DeniedName tells of, for walks ask
+// nothing else of what it does not.
+func TestDeniedNameLeavesNothingOut(t *testing.T) {
+	rules := []string{"*.pem", "secrets/*.key", "b/**/z", "{one,two}.env", "q/{r/s,t}", "/lit/a", "/anch/k*/x", ".env", ".config/gh"}
+	paths := []string{"/a/c.pem", "/a/secrets/k.key", "/a/b/c/d/z", "/a/two.env", "/a/q/r/s", "/a/q/t", "/lit/a", "/anch/kk/x", "/a/.env", "/a/.config/gh", "/state/log", "/x/kept/here"}
+	w := newWorld(t, func(_ *world, c *roots.Config) { c.Denied, c.State = rules, []string{"/state/log", "kept/here"} })
+	for _, p := range paths {
+		if !w.Denied(p) || !w.DeniedName(filepath.Base(p)) {
+			t.Errorf("%s: denied %v, by its end %v", p, w.Denied(p), w.DeniedName(filepath.Base(p)))
+		}
+	}
+	for _, p := range []string{"/a/.environment", "/a/x.env.d", "/a/kept/hereafter", "/x/kepthere"} {
+		if w.Denied(p) {
+			t.Errorf("%s is denied", p)
+		}
+	}
+}

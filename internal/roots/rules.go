@@ -8,6 +8,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // rules are the paths denied within the allowed directories. A rule covers what
@@ -16,6 +17,7 @@ type rules struct {
 	literal    []string // absolute paths
 	state      []string // likewise, of the server's own files
 	anchored   []string // absolute globs, with "/"
+	names      []string // runs of elements without wildcards, "/" in front ("/.env", "/.config/gh")
 	elements   []string // globs on any one element ("*.pem")
 	runs       []string // globs on any run of elements ("secrets/*.key")
 	configured []string
@@ -23,9 +25,9 @@ type rules struct {
 
 // newRules reads deny patterns: an absolute or "~" path or glob; a pattern
 // without a slash matches a name anywhere; a relative one with slashes matches
-// anywhere too. Records are such patterns that nobody configured. State paths
-// are literal.
-func newRules(denied, records, state []string, expand func(string) (string, error)) (rules, error) {
+// anywhere too. State is literal where it is absolute, and such patterns
+// otherwise.
+func newRules(denied, state []string, expand func(string) (string, error)) (rules, error) {
 	var r rules
 	for _, raw := range denied {
 		p, err := expand(raw)
@@ -39,11 +41,12 @@ func newRules(denied, records, state []string, expand func(string) (string, erro
 		r.configured = append(r.configured, filepath.FromSlash(p))
 		r.add(p)
 	}
-	for _, p := range records {
-		r.add(filepath.ToSlash(p))
-	}
 	for _, p := range state {
-		r.state = addLiteral(r.state, p)
+		if filepath.IsAbs(p) {
+			r.state = addLiteral(r.state, p)
+		} else {
+			r.add(filepath.ToSlash(p))
+		}
 	}
 	return r, nil
 }
@@ -56,6 +59,8 @@ func (r *rules) add(p string) {
 		r.literal = addLiteral(r.literal, filepath.FromSlash(p))
 	case abs:
 		r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
+	case !strings.ContainsAny(p, "*?[{\\"):
+		r.names = append(r.names, fold("/"+strings.TrimSuffix(p, "/")))
 	case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
 		r.elements = append(r.elements, fold(strings.TrimSuffix(p, "/")))
 	default:
@@ -90,18 +95,23 @@ func fold(p string) string {
 // coverState reports whether abs is, or lies in, a file of the server's own.
 func (r *rules) coverState(abs string) bool {
 	abs = fold(abs)
-	return slices.ContainsFunc(r.state, func(p string) bool { return contains(p, abs) })
+	return slices.ContainsFunc(r.state, func(p string) bool { return place.Within(abs, p) })
 }
 
 // cover reports whether a configured rule matches abs or a directory above it.
 func (r *rules) cover(abs string) bool {
 	abs = fold(abs)
 	for _, p := range r.literal {
-		if contains(p, abs) {
+		if place.Within(abs, p) {
 			return true
 		}
 	}
 	slashed := filepath.ToSlash(abs)
+	for _, name := range r.names {
+		if holdsRun(slashed, name) {
+			return true
+		}
+	}
 	// A trailing ** stands for what lies below, so that one match does for abs
 	// and every directory above it.
 	for _, p := range r.anchored {
@@ -124,20 +134,56 @@ func (r *rules) cover(abs string) bool {
 	return false
 }
 
+// end reports whether a rule could match a path that ends in name, and none of
+// the directories above it.
+func (r *rules) end(name string) bool {
+	name = fold(name)
+	literal := func(p string) bool { return filepath.Base(p) == name }
+	if slices.ContainsFunc(r.literal, literal) || slices.ContainsFunc(r.state, literal) {
+		return true
+	}
+	if slices.ContainsFunc(r.names, func(run string) bool { return run[strings.LastIndexByte(run, '/')+1:] == name }) {
+		return true
+	}
+	glob := func(p string) bool {
+		if strings.ContainsAny(p, "{\\") || strings.Contains(p, "**") {
+			return true // its end is more than what follows the last slash
+		}
+		ok, _ := doublestar.Match(p[strings.LastIndexByte(p, '/')+1:], name)
+		return ok
+	}
+	return slices.ContainsFunc(r.anchored, glob) || slices.ContainsFunc(r.runs, glob) || slices.ContainsFunc(r.elements, glob)
+}
+
+// holdsRun reports whether path has the elements of run, which begins with "/",
+// one after another.
+func holdsRun(path, run string) bool {
+	for {
+		i := strings.Index(path, run)
+		if i < 0 {
+			return false
+		}
+		path = path[i+len(run):]
+		if path == "" || path[0] == '/' {
+			return true
+		}
+	}
+}
+
 // reach reports whether a rule could match something below abs.
 func (r *rules) reach(abs string) bool {
-	if len(r.elements)+len(r.runs) > 0 {
+	if len(r.names)+len(r.elements)+len(r.runs) > 0 {
 		return true
 	}
 	abs = fold(abs)
-	below := func(p string) bool { return contains(abs, p) }
+	below := func(p string) bool { return place.Within(p, abs) }
 	if slices.ContainsFunc(r.literal, below) || slices.ContainsFunc(r.state, below) {
 		return true
 	}
 	slashed := filepath.ToSlash(abs)
 	for _, p := range r.anchored {
 		base, _ := doublestar.SplitPattern(p)
-		if contains(slashed, base) || contains(base, slashed) {
+		if place.Within(base, slashed) || place.Within(slashed, base) {
 			return true
 		}
 	}

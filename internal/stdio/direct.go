@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 )
 
 const toolsCall = "tools/call"
@@ -262,7 +262,7 @@ func (c *conn) work() error {
 // run answers a call.
 func (c *conn) run(d *direct) {
 	o := &outgoing{}
-	err := crew.Safely(func() error {
+	err := panics.Try(func() error {
 		defer c.running.Done()
 		defer d.stop()
 		if err := d.ctx.Err(); err != nil {

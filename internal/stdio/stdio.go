@@ -24,7 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 )
 
 const (
@@ -92,7 +92,7 @@ func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 
 // guard runs a loop of the session; a panic in it ends the session.
 func (c *conn) guard(loop func() error) {
-	if err := crew.Safely(loop); err != nil {
+	if err := panics.Try(loop); err != nil {
 		c.Log.Error("stdio session ends", "err", err)
 		c.Close()
 	}

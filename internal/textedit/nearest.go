@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sergi/go-diff/diffmatchpatch"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 // Bounds of looking for what an old text may have meant.
@@ -176,7 +178,7 @@ func (d *Doc) likeness(old string, n near) float64 {
 	if part {
 		old, file = strings.TrimSpace(old), strings.TrimSpace(file)
 	}
-	a, b := []rune(clipTo(old, 4*nearRunes)), []rune(clipTo(file, 4*nearRunes))
+	a, b := []rune(fault.ClipTo(old, 4*nearRunes)), []rune(fault.ClipTo(file, 4*nearRunes))
 	if len(a) > nearRunes || !part && len(b) > nearRunes {
 		return min(n.score, 1)
 	}
@@ -236,23 +238,12 @@ func (d *Doc) compare(old string, n near) string {
 		} else {
 			text = " " + text
 		}
-		parts = append(parts, clipTo(text, shownBytes/2))
+		parts = append(parts, fault.ClipTo(text, shownBytes/2))
 	}
 	if len(parts) == 0 {
 		return " only the line end at the end differs"
 	}
 	return strings.Join(parts, "")
-}
-
-// clipTo cuts s at n bytes.
-func clipTo(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }
 
 // differences shows a and b as one line in which what only a has stands in

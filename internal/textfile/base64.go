@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // A Base64 is a range of a file's bytes that is written late, in base64. It
@@ -66,7 +66,7 @@ func (b *Base64) WriteTo(w io.Writer) (written int64, err error) {
 	defer buffers.Put(out)
 	hand := func([]byte) {}
 	if b.digest {
-		var behind crew.Group
+		behind := parallel.New()
 		sum, pieces := sha256.New(), make(chan []byte, lag)
 		behind.Go(func() error {
 			defer func() {

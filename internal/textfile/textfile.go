@@ -16,7 +16,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -238,9 +238,9 @@ func (t *Text) write(ctx context.Context, w io.Writer, p Part, number int64, sum
 		mark = t.form.mark
 	}
 	var scratch []byte
-	var behind *crew.Group
+	var behind *parallel.Group
 	if sum != nil {
-		behind = new(crew.Group)
+		behind = parallel.New()
 	}
 	for raw, err := range t.chunks(ctx, p, behind) {
 		if err != nil {
@@ -262,7 +262,7 @@ func (t *Text) write(ctx context.Context, w io.Writer, p Part, number int64, sum
 		}
 	}
 	if behind != nil {
-		err = behind.Err()
+		err = behind.Wait()
 	}
 	return lossy, err
 }
@@ -274,7 +274,7 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 // chunks yields the bytes of p in pieces that end between characters. A piece is
 // valid until the next one and, where behind is not nil, as long as work on it
 // in that group lasts: one piece is worked on there while the next one is read.
-func (t *Text) chunks(ctx context.Context, p Part, behind *crew.Group) iter.Seq2[[]byte, error] {
+func (t *Text) chunks(ctx context.Context, p Part, behind *parallel.Group) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		buf := buffers.Get().(*[bufferSize]byte)
 		defer func() { buffers.Put(buf) }()

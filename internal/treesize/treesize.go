@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 )
 
@@ -64,7 +64,7 @@ func (s *Sum) Unread() { s.unread++ }
 // Add adds the entry e of d and, of a directory, what is below it. So many
 // levels are entered, e being the first. Once ctx has ended, the sum is one
 // without bytes.
-func (s *Sum) Add(ctx context.Context, l *crew.Limit, d *walk.Dir, e walk.Entry, levels int) error {
+func (s *Sum) Add(ctx context.Context, l *parallel.Limit, d *walk.Dir, e walk.Entry, levels int) error {
 	switch {
 	case ctx.Err() != nil:
 		s.timedOut = true
@@ -98,7 +98,7 @@ const batch = 256
 
 // below sums up the directory called name in d. Directories below it, and parts
 // of large ones, are left to others where the limit lets them work.
-func below(ctx context.Context, l *crew.Limit, d *walk.Dir, name string, levels int) (Sum, error) {
+func below(ctx context.Context, l *parallel.Limit, d *walk.Dir, name string, levels int) (Sum, error) {
 	sub, err := d.Sub(name)
 	if err != nil {
 		return missed(err), nil
@@ -108,7 +108,6 @@ func below(ctx context.Context, l *crew.Limit, d *walk.Dir, name string, levels 
 	if err != nil {
 		return missed(err), nil
 	}
-	var g crew.Group
 	var mu sync.Mutex
 	var total Sum
 	add := func(entries []walk.Entry) func() error {
@@ -127,13 +126,14 @@ func below(ctx context.Context, l *crew.Limit, d *walk.Dir, name string, levels 
 			return nil
 		}
 	}
-	for first, i := 0, 0; i < len(list); i++ {
-		if end := i + 1; list[i].IsDir() || end-first == batch || end == len(list) {
-			l.Go(&g, add(list[first:end]))
-			first = end
+	err = l.Divide(func(start func(func() error) error) error {
+		for some := range walk.Parts(list, batch) {
+			if err := start(add(some)); err != nil {
+				return err
+			}
 		}
-	}
-	err = l.Wait(&g)
+		return nil
+	})
 	return total, err
 }
 

@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/internal/treesize"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
@@ -38,7 +38,7 @@ func open(t testing.TB, dir string) *walk.Dir {
 func sum(t testing.TB, ctx context.Context, d *walk.Dir, e walk.Entry, levels int) *treesize.Sum {
 	t.Helper()
 	var s treesize.Sum
-	if err := s.Add(ctx, crew.NewLimit(runtime.GOMAXPROCS(0)), d, e, levels); err != nil {
+	if err := s.Add(ctx, parallel.NewLimit(runtime.GOMAXPROCS(0)), d, e, levels); err != nil {
 		t.Fatal(err)
 	}
 	return &s

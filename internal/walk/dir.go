@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -25,6 +26,15 @@ type Dir struct {
 	fd      int      // where package dirfd knows the system's calls; otherwise unused
 	guarded bool     // a deny rule may match below
 	refs    atomic.Int32
+}
+
+// MaxLevels is how deep a tree may be nested that is worked on as a whole.
+const MaxLevels = 1000
+
+// TooDeep refuses a tree that is nested deeper at abs; advice says what to do
+// instead.
+func TooDeep(abs, advice string) error {
+	return fault.New(fault.TooDeep, "the tree is nested more than %d levels deep at %s; %s", MaxLevels, fault.ClipTo(abs, 200), advice)
 }
 
 // An Entry is a name in a directory and what it is.
@@ -147,13 +157,29 @@ func (d *Dir) entries(ctx context.Context) (list []Entry, denied int, err error)
 		if atomicfile.IsTemp(e.Name) {
 			return true
 		}
-		hidden := d.guarded && d.place.Guard.Denied(d.Path(e.Name))
+		hidden := d.guarded && d.place.Guard.DeniedName(e.Name) && d.place.Guard.Denied(d.Path(e.Name))
 		if hidden {
 			denied++
 		}
 		return hidden
 	})
 	return list, denied, sortEntries(ctx, list)
+}
+
+// Parts yields list in parts for several workers: of at most n entries, and
+// ending with a directory where there is one, since what is below it is work
+// enough.
+func Parts(list []Entry, n int) iter.Seq[[]Entry] {
+	return func(yield func([]Entry) bool) {
+		for first, i := 0, 0; i < len(list); i++ {
+			if end := i + 1; list[i].IsDir() || end-first == n || end == len(list) {
+				if !yield(list[first:end]) {
+					return
+				}
+				first = end
+			}
+		}
+	}
 }
 
 // run is how many entries are sorted without a look at the context.

@@ -1,13 +1,15 @@
 package walk
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"strings"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/ignore"
+	"github.com/conduit-mcp/conduit-mcp/internal/panics"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // TreeOptions say which part of a tree is walked.
@@ -40,15 +42,15 @@ type TreeReport struct {
 }
 
 const (
-	maxNodes   = 64  // of a stretch
-	maxAhead   = 512 // stretches that are done while an earlier one is not
+	maxNodes   = 64  // of a segment
+	maxAhead   = 512 // segments that are done while an earlier one is not
 	maxWorkers = 16
 )
 
-// A stretch is a part of a walk: entries of one directory that follow each
+// A segment is a part of a walk: entries of one directory that follow each
 // other, and what is below the last of them where that is entered.
-type stretch[R any] struct {
-	next    *stretch[R] // in walking order
+type segment[R any] struct {
+	next    *segment[R] // in walking order
 	dir     *Dir
 	above   string // as in Node
 	level   int    // of dir: 0 for the top
@@ -89,15 +91,15 @@ func Tree[R any](ctx context.Context, top *Dir, o TreeOptions, eval func(context
 		return w.report, err
 	}
 	w.put(nil, found)
-	var group crew.Group
+	group := parallel.New()
 	for range min(runtime.GOMAXPROCS(0), maxWorkers) - 1 {
 		group.Go(w.work)
 	}
-	group.Do(w.work)
-	err = group.Wait()
+	err = panics.Try(w.work)
+	err = cmp.Or(group.Wait(), err)
 	w.finish(err == nil)
 	if err == nil && !w.ended {
-		err = whole.Err() // the last stretches may be unfinished
+		err = whole.Err() // the last segments may be unfinished
 	}
 	return w.report, err
 }
@@ -111,8 +113,8 @@ type walker[R any] struct {
 
 	mu       sync.Mutex
 	change   sync.Cond   // there is something to take, or nothing will come any more
-	first    *stretch[R] // the first that is not emitted
-	untaken  *stretch[R] // none before it waits to be taken
+	first    *segment[R] // the first that is not emitted
+	untaken  *segment[R] // none before it waits to be taken
 	ahead    int         // done, not emitted
 	emitting bool        // somebody emits what is first
 	ended    bool        // emit wants no more
@@ -122,7 +124,7 @@ type walker[R any] struct {
 	report TreeReport
 }
 
-// work takes stretches until none is left.
+// work takes segments until none is left.
 func (w *walker[R]) work() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -142,7 +144,7 @@ func (w *walker[R]) work() (err error) {
 
 // take notes that s, unless it is nil, is done and that below follows it, emits
 // what can be, and returns what is to be done next, nil at the end.
-func (w *walker[R]) take(s, below *stretch[R]) *stretch[R] {
+func (w *walker[R]) take(s, below *segment[R]) *segment[R] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s != nil {
@@ -171,8 +173,8 @@ func (w *walker[R]) take(s, below *stretch[R]) *stretch[R] {
 	}
 }
 
-// put has the stretches from below on follow s, or come first where s is nil.
-func (w *walker[R]) put(s, below *stretch[R]) {
+// put has the segments from below on follow s, or come first where s is nil.
+func (w *walker[R]) put(s, below *segment[R]) {
 	if below == nil {
 		return
 	}
@@ -223,7 +225,7 @@ func (w *walker[R]) unlocked(f func() bool) bool {
 }
 
 // send emits the results of s and reports whether more are wanted.
-func (w *walker[R]) send(s *stretch[R]) bool {
+func (w *walker[R]) send(s *segment[R]) bool {
 	for i, r := range s.results {
 		if s.entries[i].IsDir() && !(s.enter && i == len(s.entries)-1) {
 			w.report.Deep++
@@ -252,7 +254,7 @@ func (w *walker[R]) finish(deliver bool) {
 }
 
 // evaluate fills in the results of s and returns what is below it.
-func (w *walker[R]) evaluate(s *stretch[R]) (below *stretch[R]) {
+func (w *walker[R]) evaluate(s *segment[R]) (below *segment[R]) {
 	defer s.dir.Close()
 	evaluated := s.entries
 	if s.passed {
@@ -284,23 +286,23 @@ func (w *walker[R]) evaluate(s *stretch[R]) (below *stretch[R]) {
 	return below
 }
 
-// read returns the stretches of d, whose path below the top is above. Of its
+// read returns the segments of d, whose path below the top is above. Of its
 // entries those up to and including the path after, relative to d, are passed
 // over.
-func (w *walker[R]) read(d *Dir, above string, level int, after string, rules *ignore.Stack) (first *stretch[R], err error) {
+func (w *walker[R]) read(d *Dir, above string, level int, after string, rules *ignore.Stack) (first *segment[R], err error) {
 	list, _, err := d.entries(w.ctx)
 	if err != nil {
 		return nil, err
 	}
 	from, inside, _ := strings.Cut(after, "/")
-	var last *stretch[R]
-	begin, end := 0, 0 // of the next stretch; entries left out are moved to its end
+	var last *segment[R]
+	begin, end := 0, 0 // of the next segment; entries left out are moved to its end
 	add := func(enter, passed bool) {
 		if begin == end {
 			return
 		}
 		d.Retain()
-		s := &stretch[R]{dir: d, above: above, level: level, rules: rules, entries: list[begin:end:end], enter: enter, passed: passed}
+		s := &segment[R]{dir: d, above: above, level: level, rules: rules, entries: list[begin:end:end], enter: enter, passed: passed}
 		if passed {
 			s.after = inside
 		}

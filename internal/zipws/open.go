@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -304,16 +304,13 @@ func (u *unpacking) run(ctx context.Context, want func(i int) bool) error {
 
 // all unpacks files on all processors.
 func (u *unpacking) all(ctx context.Context, files []int) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	work := make(chan []int)
-	var group crew.Group
+	group, ctx := parallel.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			w := unpacker{unpacking: u, out: make([]byte, 256<<10)}
 			for batch := range work {
 				if err := w.batch(ctx, batch); err != nil {
-					stop(err)
 					return err
 				}
 			}
@@ -338,8 +335,8 @@ func (u *unpacking) all(ctx context.Context, files []int) error {
 		files = files[n:]
 	}
 	close(work)
-	err := group.Wait()
-	return cmp.Or(context.Cause(ctx), err)
+	ended := context.Cause(ctx) // Wait ends it too
+	return cmp.Or(group.Wait(), ended)
 }
 
 // An unpacker is one worker of an unpacking.

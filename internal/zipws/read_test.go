@@ -62,45 +62,6 @@ func TestPartsOfTextJoin(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	lookup := func(env map[string]string) func(string) (string, bool) {
-		return func(k string) (string, bool) { v, ok := env[k]; return v, ok }
-	}
-	home, err := filepath.Abs("home")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		env  map[string]string
-		want Settings
-		path string
-	}{
-		{map[string]string{}, Settings{MaxSize: 1 << 30, MaxFiles: 100_000, MaxOpen: 32}, ""},
-		{map[string]string{"CONDUIT_ZIP_DATA_DIR": "~/z", "HOME": home, "ZIPFS_DATA_DIR": "/other"}, Settings{Dir: "~/z", MaxSize: 1 << 30, MaxFiles: 100_000, MaxOpen: 32}, filepath.Join(home, "z")},
-		{map[string]string{"ZIPFS_DATA_DIR": home, "ZIPFS_MAX_FILE_COUNT": "5", "CONDUIT_ZIP_MAX_FILE_COUNT": " ", "ZIPFS_MAX_SESSIONS": "3", "CONDUIT_ZIP_MAX_SESSIONS": "4", "ZIPFS_ALLOW_SYMLINKS": "Yes"},
-			Settings{Dir: home, MaxSize: 1 << 30, MaxFiles: 5, MaxOpen: 4, Links: true}, home},
-		{map[string]string{"CONDUIT_ZIP_ALLOW_SYMLINKS": "no", "ZIPFS_ALLOW_SYMLINKS": "true"}, Settings{MaxSize: 1 << 30, MaxFiles: 100_000, MaxOpen: 32}, ""},
-	} {
-		s, err := Load(lookup(c.env))
-		if err != nil || s != c.want || s.Path(lookup(c.env)) != c.path {
-			t.Errorf("%v: %+v, %v, %q; want %+v, %q", c.env, s, err, s.Path(lookup(c.env)), c.want, c.path)
-		}
-	}
-	for _, env := range []map[string]string{{"ZIPFS_ALLOW_SYMLINKS": "maybe"}, {"CONDUIT_ZIP_MAX_EXTRACTED_SIZE": "0"}, {"CONDUIT_ZIP_MAX_EXTRACTED_SIZE": "1GB"}} {
-		if s, err := Load(lookup(env)); err == nil {
-			t.Errorf("%v: %+v", env, s)
-		}
-	}
-	if os.PathSeparator == '/' {
-		if got := (Settings{}).Path(lookup(map[string]string{"XDG_DATA_HOME": home, "HOME": "/none"})); got != filepath.Join(home, "conduit-mcp", "zip") {
-			t.Error(got)
-		}
-		if got := (Settings{}).Path(lookup(map[string]string{"HOME": home, "XDG_DATA_HOME": "relative"})); !strings.HasPrefix(got, home) || !strings.HasSuffix(got, filepath.Join("conduit-mcp", "zip")) {
-			t.Error(got)
-		}
-	}
-}
-
 // Names that archives cannot carry, special files and our own temporary ones
 // stay out of an archive.
 func TestWhatStaysOut(t *testing.T) {

@@ -44,10 +44,7 @@ func newManager(base string) (*Manager, *testHost, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := Load(func(string) (string, bool) { return "", false })
-	if err != nil {
-		return nil, nil, err
-	}
+	s := Settings{MaxSize: 1 << 30, MaxFiles: 100_000, MaxOpen: 32}
 	h := &testHost{r, map[string]bool{}}
 	return New(Options{Settings: s, Data: filepath.Join(base, "state"), Host: h, Log: slog.New(slog.DiscardHandler), Now: time.Now}), h, nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -92,13 +92,13 @@ func (d *directory) intact(ctx context.Context, f io.ReaderAt) error {
 		work <- &d.entries[i]
 	}
 	close(work)
-	var group crew.Group
+	group, ctx := parallel.WithContext(ctx)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			buf := make([]byte, 256<<10)
 			for e := range work {
-				if group.Err() != nil {
-					return nil
+				if err := ctx.Err(); err != nil {
+					return err
 				}
 				c, err := e.open(f)
 				if code, _ := fault.Of(err); code == UnsupportedFormat {

@@ -3,7 +3,11 @@
 package agent
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
+	"github.com/conduit-mcp/conduit-mcp/ops/agent/cli"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -22,6 +26,13 @@ const (
 )
 
 func init() {
+	registry.RegisterToolset(registry.Toolset{
+		Name:      Toolset,
+		Summary:   "Coding agents of this machine under policy: give them tasks and get back exactly what they changed.",
+		Own:       own,
+		Commands:  commands,
+		Variables: []string{agentcli.DepthVar, agentcli.MarkVar},
+	})
 	for name, summary := range map[string]string{
 		RunTool:    "Give a task to a coding agent that runs on this machine (codex, claude, gemini, opencode or another by configuration) and get back what it changed, as a diff.",
 		HealthTool: "Check which coding agents can be used. Costs nothing.",
@@ -40,17 +51,40 @@ func init() {
 	registry.Register(applyDesc, buildApply)
 }
 
+// own are the places of audits, logs and tasks. Where the configuration cannot be
+// read they are those without one.
+func own(env *registry.Env) ([]string, error) {
+	c, err := configuration(env)
+	if err != nil {
+		c = config.Default()
+	}
+	return c.Records(), err
+}
+
+func configuration(env *registry.Env) (*config.Config, error) {
+	s, err := registry.LoadSettings[agentcli.Settings](env.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	return s.Load(env.Project)
+}
+
 // engine returns the one engine of the server.
-func engine(cfg agentcli.Settings, env *registry.Env) (*agentcli.Engine, error) {
+func engine(env *registry.Env) (*agentcli.Engine, error) {
 	return registry.Shared(env, func(env *registry.Env) (*agentcli.Engine, error) {
-		e, err := agentcli.Open(cfg, agentcli.Services{Log: env.Log, Now: env.Now, Lookup: env.Lookup, Places: env.Server.AllowedPaths})
-		if err == nil {
-			env.OnClose(e.Close)
-			env.OnList(e.Warm)
+		c, err := configuration(env)
+		if err != nil {
+			return nil, err
 		}
-		return e, err
+		e := agentcli.New(c, agentcli.Services{Log: env.Log, Now: env.Now, Lookup: env.Lookup, Places: env.Server.AllowedPaths})
+		env.OnClose(e.Close)
+		env.OnList(e.Warm)
+		return e, nil
 	})
 }
+
+// commands are the family's verbs.
+func commands(c *registry.CLI) []*cobra.Command { return cli.Commands(c, engine) }
 
 // Where is the parameter by which tasks of other servers are found.
 type Where struct {

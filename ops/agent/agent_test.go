@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
-	"github.com/conduit-mcp/conduit-mcp/middleware"
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/ops/agent"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -63,8 +61,7 @@ func family(t testing.TB) *registry.Set {
 // A bench is the family mounted over a scratch directory.
 type bench struct {
 	dir string
-	mux *mux.Mux
-	env *registry.Env
+	app *app.App
 	set *registry.Set
 }
 
@@ -84,25 +81,12 @@ func newBench(t testing.TB, conf string, vars map[string]string) *bench {
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(conf, "$FAKE", fake)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lookup := func(key string) (string, bool) {
-		switch key {
-		case "MCP_CONDUIT_CONFIG":
-			return file, true
-		case "PATH", "HOME":
-			return os.LookupEnv(key)
-		}
-		v, ok := vars[key]
-		return v, ok
-	}
-	r, _, err := roots.New(roots.Config{Allowed: []string{b.dir}, Home: b.dir, Project: b.dir})
+	settings := map[string]string{"CONDUIT_TOOLSETS": agent.Toolset, "CONDUIT_ALLOWED_PATHS": b.dir, "CONDUIT_PROJECT_ROOT": b.dir,
+		"CONDUIT_LOG_FILE_PATH": "NONE", "MCP_CONDUIT_CONFIG": file, "PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME")}
+	maps.Copy(settings, vars)
+	b.app, err = app.New(app.Options{Environ: settings})
+	t.Cleanup(b.app.Close)
 	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	b.env = &registry.Env{Log: log, Now: time.Now, Lookup: lookup, Server: registry.Server{AllowedPaths: r.Dirs()}}
-	t.Cleanup(func() { b.env.Close() })
-	chain := registry.Chain(middleware.Errors(log), middleware.Decode(), middleware.PathGuard(r.Resolve, r.ResolveBelow))
-	if b.mux, err = mux.New(b.set, b.env, chain, mux.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -110,7 +94,7 @@ func newBench(t testing.TB, conf string, vars map[string]string) *bench {
 
 func (b *bench) call(ctx context.Context, t testing.TB, tool, args string) string {
 	t.Helper()
-	res, err := b.mux.Call(ctx, tool, json.RawMessage(strings.ReplaceAll(args, "$DIR", b.dir)))
+	res, err := b.app.Call(ctx, tool, json.RawMessage(strings.ReplaceAll(args, "$DIR", b.dir)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +284,7 @@ func TestACancelledCallEndsTheAgent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		_, err := b.mux.Call(ctx, agent.RunTool, json.RawMessage(`{"provider": "fake", "instructions": "x", "taskId": "c"}`))
+		_, err := b.app.Call(ctx, agent.RunTool, json.RawMessage(`{"provider": "fake", "instructions": "x", "taskId": "c"}`))
 		ended <- err
 	}()
 	waitFor(t, filepath.Join(b.dir, "started"))
@@ -344,10 +328,8 @@ func TestBadConfiguration(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"runner": {"timeoutSeconds": "120"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := &registry.Env{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: func(k string) (string, bool) {
-		return file, k == "MCP_CONDUIT_CONFIG"
-	}}
-	_, err := mux.New(family(t), env, registry.Chain(), mux.Options{})
+	a, err := app.New(app.Options{Environ: map[string]string{"CONDUIT_TOOLSETS": agent.Toolset, "CONDUIT_LOG_FILE_PATH": "NONE", "MCP_CONDUIT_CONFIG": file}})
+	a.Close()
 	if code, message := fault.Of(err); code != fault.ConfigInvalid || !strings.Contains(message, "/runner/timeoutSeconds: must be a number, not a string") {
 		t.Errorf("%s: %s", code, message)
 	}
@@ -357,8 +339,8 @@ func TestWarm(t *testing.T) {
 	checked := filepath.Join(t.TempDir(), "checked")
 	b := newBench(t, `{"providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "args": [], "healthCheck": {"versionArgs": ["write `+filepath.ToSlash(checked)+` x", "hang"]}}}}`, nil)
 	began := time.Now()
-	b.env.Listed()
-	b.env.Listed()
+	b.app.Env.Listed()
+	b.app.Env.Listed()
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it takes %s", took)
 	}

@@ -26,8 +26,8 @@ type healthResult struct {
 	Providers []agentcli.Health `json:"providers"`
 }
 
-func buildHealth(cfg agentcli.Settings, env *registry.Env) (registry.Func[healthParams, healthResult], error) {
-	e, err := engine(cfg, env)
+func buildHealth(_ agentcli.Settings, env *registry.Env) (registry.Func[healthParams, healthResult], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -39,8 +39,8 @@ type runParams struct {
 	Worktree     bool          `json:"worktree,omitempty" jsonschema_description:"Work in a copy of the git working tree; task_apply brings the changes over."`
 }
 
-func buildRun(cfg agentcli.Settings, env *registry.Env) (registry.Func[runParams, *agentcli.Result], error) {
-	e, err := engine(cfg, env)
+func buildRun(_ agentcli.Settings, env *registry.Env) (registry.Func[runParams, *agentcli.Result], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func heartbeat(ctx context.Context) (tell func(message string), stop func()) {
 	tell = func(message string) { registry.Progress(ctx, steps.Add(1), 0, message) }
 	began := time.Now()
 	done := make(chan struct{})
-	var g crew.Group
+	g := parallel.New()
 	g.Go(func() error {
 		t := time.NewTicker(silence)
 		defer t.Stop()

@@ -30,8 +30,8 @@ type statusParams struct {
 	Where
 }
 
-func buildStatus(cfg agentcli.Settings, env *registry.Env) (registry.Func[statusParams, agentcli.Status], error) {
-	e, err := engine(cfg, env)
+func buildStatus(_ agentcli.Settings, env *registry.Env) (registry.Func[statusParams, agentcli.Status], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ type taskParams struct {
 	Where
 }
 
-func buildCancel(cfg agentcli.Settings, env *registry.Env) (registry.Func[taskParams, agentcli.Status], error) {
-	e, err := engine(cfg, env)
+func buildCancel(_ agentcli.Settings, env *registry.Env) (registry.Func[taskParams, agentcli.Status], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ type listResult struct {
 	More  int               `json:"more,omitempty"` // tasks beyond max_results
 }
 
-func buildList(cfg agentcli.Settings, env *registry.Env) (registry.Func[listParams, listResult], error) {
-	e, err := engine(cfg, env)
+func buildList(_ agentcli.Settings, env *registry.Env) (registry.Func[listParams, listResult], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,8 @@ var applyDesc = registry.Desc{
 	Examples: []registry.Example{{Title: "Take over what a task did", Args: `{"taskId": "parser-test", "cwd": "."}`}},
 }
 
-func buildApply(cfg agentcli.Settings, env *registry.Env) (registry.Func[taskParams, agentcli.Applied], error) {
-	e, err := engine(cfg, env)
+func buildApply(_ agentcli.Settings, env *registry.Env) (registry.Func[taskParams, agentcli.Applied], error) {
+	e, err := engine(env)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,15 @@ func TestConform(t *testing.T) {
 }
 
 func TestToolsets(t *testing.T) {
-	if got := strings.Join(registry.Toolsets(), " "); got != "agent core filesystem zipfs" {
+	toolsets, err := registry.Toolsets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var linked []string
+	for _, t := range toolsets {
+		linked = append(linked, t.Name)
+	}
+	if got := strings.Join(linked, " "); got != "agent core filesystem zipfs" {
 		t.Errorf("Toolsets() = %s", got)
 	}
 	set, err := registry.Linked(func(tool registry.Tool, op registry.Desc) bool {

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,15 +17,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
-	"github.com/conduit-mcp/conduit-mcp/internal/zipws"
-	"github.com/conduit-mcp/conduit-mcp/middleware"
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
@@ -41,7 +37,7 @@ import (
 // A server serves the reading tools, and those of zipfs, over one directory.
 type server struct {
 	dir string // without links
-	mux *mux.Mux
+	app *app.App
 }
 
 // serve allows dir but for what rules deny.
@@ -49,22 +45,17 @@ func serve(t *testing.T, dir string, env map[string]string, rules ...string) *se
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(dir)
 	must(t, err)
-	r, _, err := roots.New(roots.Config{Allowed: []string{dir}, Home: dir, Project: dir, Denied: rules})
-	must(t, err)
 	set, err := registry.Linked(func(tool registry.Tool, op registry.Desc) bool {
 		return tool.Toolset == "zipfs" || tool.Toolset != "agent" && op.Effect == registry.ReadOnly
 	})
 	must(t, err)
-	log := slog.New(slog.DiscardHandler)
-	e := &registry.Env{Log: log, Guard: r, Now: time.Now, Lookup: func(key string) (string, bool) { v, ok := env[key]; return v, ok }}
-	t.Cleanup(func() { e.Close() })
-	_, err = registry.Shared(e, func(*registry.Env) (zipws.Host, error) { return r, nil })
+	settings := map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": dir, "CONDUIT_DENIED_PATHS": strings.Join(rules, string(os.PathListSeparator)),
+		"CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_JOURNAL_DIR": "NONE", "CONDUIT_MAX_RESPONSE_BYTES": "0"}
+	maps.Copy(settings, env)
+	a, err := app.New(app.Options{Environ: settings, Set: set})
+	t.Cleanup(a.Close)
 	must(t, err)
-	chain := registry.Chain(middleware.Errors(log), middleware.Log(log), middleware.Notice(nil),
-		middleware.PayloadLimit(100<<20), middleware.Decode(), middleware.PathGuard(r.Resolve, r.ResolveBelow))
-	m, err := mux.New(set, e, chain, mux.Options{})
-	must(t, err)
-	return &server{dir, m}
+	return &server{dir, a}
 }
 
 func must(t testing.TB, err error) {
@@ -81,7 +72,7 @@ func (s *server) call(t *testing.T, tool string, args object, v any) string {
 	t.Helper()
 	asked, err := json.Marshal(args)
 	must(t, err)
-	res, err := s.mux.Call(t.Context(), tool, asked)
+	res, err := s.app.Call(t.Context(), tool, asked)
 	must(t, err)
 	text := res.Content[0].(*mcp.TextContent).Text
 	if res.IsError {

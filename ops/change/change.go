@@ -7,6 +7,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/internal/userdir"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
@@ -20,19 +21,27 @@ type Files struct {
 // the first caller's settings, which are the same for all.
 func Shared(s journal.Settings, env *registry.Env) (*Files, error) {
 	return registry.Shared(env, func(env *registry.Env) (*Files, error) {
-		f := &Files{atomicfile.NewShared(Locks(env.Lookup), env.Log), journal.New(s, env.Lookup, env.Log)}
+		f := &Files{atomicfile.NewShared(locks(env), env.Log), journal.New(s, env.Log)}
 		env.OnClose(f.Journal.Close)
 		env.OnClose(f.Writer.Close)
 		return f, nil
 	})
 }
 
-// Locks returns the directory of the files by which the servers of one user wait
+// locks returns the directory of the files by which the servers of one user wait
 // for each other, "" where the user's state directory is not known.
-func Locks(lookup func(string) (string, bool)) string {
-	dir := journal.Settings{}.Path(lookup)
-	if dir == "" {
-		return ""
+func locks(env *registry.Env) string {
+	if dir := userdir.State(env.Lookup); dir != "" {
+		return filepath.Join(dir, "conduit-mcp", "locks")
 	}
-	return filepath.Join(filepath.Dir(dir), "locks")
+	return ""
+}
+
+// Own returns where the Files keep what is theirs; see [registry.Toolset].
+func Own(env *registry.Env) ([]string, error) {
+	own, err := registry.Directories[journal.Settings](env)
+	if dir := locks(env); dir != "" {
+		own = append(own, dir)
+	}
+	return own, err
 }

@@ -34,7 +34,7 @@ func newDesk(t *testing.T) desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	off := journal.New(journal.Settings{Dir: journal.Off}, func(string) (string, bool) { return "", false }, slog.New(slog.DiscardHandler))
+	off := journal.New(journal.Settings{}, slog.New(slog.DiscardHandler))
 	return desk{&Files{off, rewrite.Engine{Writer: atomicfile.New(), MaxBytes: 50 << 20}}, dir, root}
 }
 

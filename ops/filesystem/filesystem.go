@@ -11,19 +11,27 @@ package filesystem
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path"
 	"path/filepath"
 	"reflect"
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 // Toolset is what CONDUIT_TOOLSETS calls the tools of this package.
 const Toolset = "filesystem"
+
+func init() {
+	registry.RegisterToolset(registry.Toolset{
+		Name:    Toolset,
+		Summary: "Files of the project in batches, with the tool names and results of the Filesystem MCP Server.",
+		Own:     change.Own,
+	})
+}
 
 // register adds a tool that has one op.
 func register[Cfg, In, Out any](d registry.Desc, build func(Cfg, *registry.Env) (registry.Func[In, Out], error)) {
@@ -77,12 +85,6 @@ func located(p registry.Path, err error) error {
 		return err
 	}
 	return fault.Hide(fault.FSNotFound, err, "no such file or directory: %s (resolved to %s, project root %s)", p, at.Abs, at.Root.Name())
-}
-
-// asDirectory reports whether p is written as only a directory is.
-func asDirectory(p registry.Path) bool {
-	s := p.String()
-	return s != "" && os.IsPathSeparator(s[len(s)-1])
 }
 
 // below is the path of rel in the directory dir, as other calls would give it.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,8 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
 	"github.com/conduit-mcp/conduit-mcp/internal/rewrite"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -60,13 +59,12 @@ const maxList = 12 << 10
 
 func TestToolsFit(t *testing.T) {
 	set := family(t)
-	env := &registry.Env{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: func(string) (string, bool) { return "", false }}
-	t.Cleanup(func() { env.Close() })
-	m, err := mux.New(set, env, registry.Chain(), mux.Options{})
+	a, err := app.New(app.Options{Environ: map[string]string{"CONDUIT_TOOLSETS": Toolset, "CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_JOURNAL_DIR": "NONE"}})
+	t.Cleanup(a.Close)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := json.Marshal(mcp.ListToolsResult{Tools: m.Tools()})
+	b, err := json.Marshal(mcp.ListToolsResult{Tools: a.Mux.Tools()})
 	if err != nil {
 		t.Fatal(err)
 	}

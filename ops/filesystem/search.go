@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/invopop/jsonschema"
@@ -183,12 +182,5 @@ func (h hunt) file(ctx context.Context, n walk.Node, name string) (list []hit, e
 
 // clipped is s, of a long one the beginning.
 func clipped(s string) string {
-	if len(s) <= maxShown {
-		return strings.Clone(s)
-	}
-	n := maxShown
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return strings.Clone(fault.ClipTo(s, maxShown))
 }

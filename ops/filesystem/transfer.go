@@ -3,7 +3,6 @@ package filesystem
 import (
 	"context"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/ops/change"
@@ -28,11 +27,9 @@ type transferResult struct {
 	journal.Mark
 }
 
-type transferrer func(context.Context, *atomicfile.Writer, place.Place, place.Place, filetree.Options) (filetree.Report, error)
-
 // transfer returns the op d, which moves or copies: entry finds what a source
 // names, and verb says in the past what is done.
-func transfer(d registry.Desc, verb string, entry func(registry.Path) (place.Place, error), do transferrer) func(journal.Settings, *registry.Env) (registry.Func[transferParams, []transferResult], error) {
+func transfer(d registry.Desc, verb string, entry func(registry.Path) (place.Place, error), do filetree.Transfer) func(journal.Settings, *registry.Env) (registry.Func[transferParams, []transferResult], error) {
 	return func(cfg journal.Settings, env *registry.Env) (registry.Func[transferParams, []transferResult], error) {
 		files, err := change.Shared(cfg, env)
 		return func(ctx context.Context, in transferParams) ([]transferResult, error) {
@@ -49,7 +46,7 @@ func transfer(d registry.Desc, verb string, entry func(registry.Path) (place.Pla
 					return r, err
 				}
 				part := c.Part()
-				o := filetree.Options{Onto: true, Into: asDirectory(e.Destination), Keep: part}
+				o := filetree.Options{Onto: true, Into: e.Destination.NamesDirectory(), Keep: part}
 				if len(in.Operations) == 1 { // of several, the operations are what is counted
 					o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
 				}

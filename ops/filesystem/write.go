@@ -56,7 +56,7 @@ func buildWrite(cfg journal.Settings, env *registry.Env) (registry.Func[writePar
 				j.Mode = atomicfile.Append
 			}
 			j.Place, j.Err = item.Path.Place()
-			if j.Err == nil && asDirectory(item.Path) {
+			if j.Err == nil && item.Path.NamesDirectory() {
 				j.Err = fault.New(fault.FSIsDirectory, "%s ends in a slash and so names a directory; leave the slash out to write a file", item.Path)
 			}
 			if j.Err == nil {

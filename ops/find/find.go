@@ -15,6 +15,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/entry"
 	"github.com/conduit-mcp/conduit-mcp/internal/search"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/ops/core"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -25,6 +26,7 @@ const Tool = "find"
 func init() {
 	registry.RegisterTool(registry.Tool{
 		Name:    Tool,
+		Toolset: core.Toolset,
 		Summary: "Find files by name, content and metadata.",
 		Notices: true,
 	})

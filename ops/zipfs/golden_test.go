@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,35 +23,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/internal/zipws"
-	"github.com/conduit-mcp/conduit-mcp/middleware"
 	"github.com/conduit-mcp/conduit-mcp/ops/zipfs"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files with what the tools answer")
 
-// A host allows what roots allow, and remembers what it was told of workspaces.
-type host struct {
-	*roots.Roots
-	allowed map[string]bool
-}
-
-func (h *host) Allow(dir string) error { h.allowed[dir] = true; return nil }
-func (h *host) Revoke(dir string)      { delete(h.allowed, dir) }
-
 // A bench is all zipfs tools over a scratch directory.
 type bench struct {
 	dir, out, state string
-	mux             *mux.Mux
-	host            *host
+	app             *app.App
 }
 
-// newBench mounts the tools with settings; hosted says whether the server has
-// put its host there.
-func newBench(t *testing.T, env map[string]string, hosted bool) *bench {
+// newBench mounts the tools with settings.
+func newBench(t *testing.T, env map[string]string) *bench {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -64,33 +50,12 @@ func newBench(t *testing.T, env map[string]string, hosted bool) *bench {
 			t.Fatal(err)
 		}
 	}
-	r, _, err := roots.New(roots.Config{Allowed: []string{b.dir}, Home: b.dir, Project: b.dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.host = &host{r, map[string]bool{}}
-	set, err := registry.Linked(func(t registry.Tool, _ registry.Desc) bool { return t.Toolset == zipfs.Toolset })
-	if err != nil {
-		t.Fatal(err)
-	}
-	settings := map[string]string{"CONDUIT_ZIP_DATA_DIR": b.state}
+	settings := map[string]string{"CONDUIT_TOOLSETS": zipfs.Toolset, "CONDUIT_ALLOWED_PATHS": b.dir, "CONDUIT_PROJECT_ROOT": b.dir, "HOME": b.dir,
+		"CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_ZIP_DATA_DIR": b.state}
 	maps.Copy(settings, env)
-	log := slog.New(slog.DiscardHandler)
-	e := &registry.Env{Log: log, Now: time.Now, Lookup: func(k string) (string, bool) { v, ok := settings[k]; return v, ok }}
-	t.Cleanup(func() { e.Close() })
-	if hosted {
-		if _, err := registry.Shared(e, func(*registry.Env) (zipws.Host, error) { return b.host, nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	chain := registry.Chain(middleware.Errors(log), middleware.Log(log), middleware.Decode(), middleware.PathGuard(r.Resolve, r.ResolveBelow))
-	limit := int64(8 << 20)
-	if v := env["CONDUIT_MAX_RESPONSE_BYTES"]; v != "" {
-		if limit, err = strconv.ParseInt(v, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if b.mux, err = mux.New(set, e, chain, mux.Options{MaxResponse: limit}); err != nil {
+	b.app, err = app.New(app.Options{Environ: settings})
+	t.Cleanup(b.app.Close)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -99,7 +64,7 @@ func newBench(t *testing.T, env map[string]string, hosted bool) *bench {
 // call runs a tool and returns the text of its answer.
 func (b *bench) call(t *testing.T, tool, args string) (string, *mcp.CallToolResult) {
 	t.Helper()
-	res, err := b.mux.Call(t.Context(), tool, json.RawMessage(b.show(args)))
+	res, err := b.app.Call(t.Context(), tool, json.RawMessage(b.show(args)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +215,7 @@ func golden(t *testing.T, tool, path string) string {
 			env[k] = v
 		}
 	}
-	b := newBench(t, env, true)
+	b := newBench(t, env)
 	archives := map[string][]txtar.File{}
 	for _, f := range a.Files {
 		if name, ok := strings.CutPrefix(f.Name, "in/"); ok {
@@ -395,29 +360,17 @@ func (b *bench) after(t *testing.T, name string) string {
 	return out.String()
 }
 
-// A server that puts no host there allows no archive.
-func TestWithoutHost(t *testing.T) {
-	b := newBench(t, nil, false)
-	b.write(t, filepath.Join(b.dir, "a.zip"), "PK")
-	got, _ := b.call(t, "zipfs_open", `{"path": "a.zip"}`)
-	if want := `{"error":{"code":"ACCESS_DENIED","message":"$DIR/a.zip: this server allows no archives"}}`; got != b.show(want) {
-		t.Errorf("got %s", got)
-	}
-	if got, _ := b.call(t, "zipfs_sessions", `{}`); got != `{"sessions":[]}` {
-		t.Errorf("got %s", got)
-	}
-}
-
-// The workspaces of open sessions are what the host is told of.
-func TestHostIsTold(t *testing.T) {
-	b := newBench(t, nil, true)
+// The files of an open session are for other tools, and only while it is open.
+func TestWorkspaceIsAllowedWhileOpen(t *testing.T) {
+	b := newBench(t, nil)
 	b.write(t, filepath.Join(b.dir, "a.zip"), string(pack(t, []txtar.File{{Name: "a", Data: []byte("a")}})))
+	file := filepath.Join(b.state, "workspaces", "a", "contents", "a")
 	b.prepare(t, `zipfs_open {"path": "a.zip"}`)
-	if dir := filepath.Join(b.state, "workspaces", "a", "contents"); len(b.host.allowed) != 1 || !b.host.allowed[dir] {
-		t.Errorf("allowed are %v", b.host.allowed)
+	if _, err := b.app.Env.Paths.Resolve(file); err != nil {
+		t.Error(err)
 	}
 	b.prepare(t, `zipfs_close {}`)
-	if len(b.host.allowed) != 0 {
-		t.Errorf("allowed are %v", b.host.allowed)
+	if _, err := b.app.Env.Paths.Resolve(file); err == nil {
+		t.Error("the directory of a closed session is allowed")
 	}
 }

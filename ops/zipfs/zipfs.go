@@ -4,12 +4,11 @@ package zipfs
 
 import (
 	"context"
-	"errors"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/zipws"
+	"github.com/conduit-mcp/conduit-mcp/ops/zipfs/cli"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
-	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // Toolset is the name by which CONDUIT_TOOLSETS picks these tools.
@@ -20,6 +19,15 @@ type sessionRef struct {
 	Session string `json:"session,omitempty" jsonschema_description:"Name or id of the session, or the start of the id; may be left out where one is open."`
 }
 
+func init() {
+	registry.RegisterToolset(registry.Toolset{
+		Name:     Toolset,
+		Summary:  "Zip files as workspaces: open one as a session, work in its files with any tool, and sync the changes back.",
+		Own:      registry.Directories[zipws.Settings],
+		Commands: cli.Commands,
+	})
+}
+
 // declare registers the tool of one op and the op.
 func declare[In, Out any](d registry.Desc, run func(context.Context, *zipws.Manager, In) (Out, error)) {
 	registry.RegisterTool(registry.Tool{Name: d.Tool, Toolset: Toolset, Summary: d.Summary, Structured: true, Errors: zipws.Errors})
@@ -28,32 +36,13 @@ func declare[In, Out any](d registry.Desc, run func(context.Context, *zipws.Mana
 
 // builder makes an op that works on the server's one manager.
 func builder[In, Out any](run func(context.Context, *zipws.Manager, In) (Out, error)) func(zipws.Settings, *registry.Env) (registry.Func[In, Out], error) {
-	// The settings are declared by their type, and loaded with their fallbacks.
-	return func(_ zipws.Settings, env *registry.Env) (registry.Func[In, Out], error) {
-		// The host is the server's own, where it has put one there.
-		host, err := registry.Shared(env, func(*registry.Env) (zipws.Host, error) { return nowhere{}, nil })
-		if err != nil {
-			return nil, err
-		}
+	return func(s zipws.Settings, env *registry.Env) (registry.Func[In, Out], error) {
 		m, err := registry.Shared(env, func(env *registry.Env) (*zipws.Manager, error) {
-			s, err := zipws.Load(env.Lookup)
-			if err != nil {
-				return nil, err
-			}
-			return zipws.New(zipws.Options{Settings: s, Data: s.Path(env.Lookup), Host: host, Log: env.Log, Now: env.Now}), nil
+			return zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: env.Paths, Log: env.Log, Now: env.Now}), nil
 		})
 		return func(ctx context.Context, in In) (Out, error) { return run(ctx, m, in) }, err
 	}
 }
-
-// nowhere is the host of a server that allows no archive.
-type nowhere struct{}
-
-func (nowhere) Resolve(path string) (place.Place, error) {
-	return place.Place{}, fault.New(fault.FSAccessDenied, "%s: this server allows no archives", path)
-}
-func (nowhere) Allow(string) error { return errors.ErrUnsupported }
-func (nowhere) Revoke(string)      {}
 
 // always are the codes that any of the tools may answer with.
 func always(more ...fault.Code) []fault.Code {

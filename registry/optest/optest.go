@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,10 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
-	"github.com/conduit-mcp/conduit-mcp/internal/mux"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
-	"github.com/conduit-mcp/conduit-mcp/middleware"
+	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
@@ -37,7 +33,7 @@ type Bench struct {
 	Out string // a directory beside it that is not allowed
 	op  *registry.Op
 	set *registry.Set
-	mux *mux.Mux
+	app *app.App
 }
 
 // New mounts op over new scratch directories, with env as its settings. Its
@@ -81,38 +77,16 @@ func mount(t testing.TB, set *registry.Set, op *registry.Op, env map[string]stri
 			t.Fatal(err)
 		}
 	}
-	var denied []string
-	if d := strings.ReplaceAll(env["CONDUIT_DENIED_PATHS"], "$DIR", b.Dir); d != "" {
-		denied = filepath.SplitList(d)
+	vars := map[string]string{
+		"CONDUIT_ALLOWED_PATHS": b.Dir, "CONDUIT_PROJECT_ROOT": b.Dir, "CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_JOURNAL_DIR": "NONE",
+		"HOME": b.Dir, "CONDUIT_MAX_PAYLOAD_SIZE_BYTES": strconv.Itoa(100 << 20),
 	}
-	r, _, err := roots.New(roots.Config{Allowed: []string{b.Dir}, Home: b.Dir, Project: b.Dir, Denied: denied})
+	for name, value := range env {
+		vars[name] = b.show(value)
+	}
+	b.app, err = app.New(app.Options{Environ: vars, Set: set})
+	t.Cleanup(b.app.Close)
 	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	started := time.Now()
-	lookup := func(key string) (string, bool) { v, ok := env[key]; return v, ok }
-	urls, err := registry.LoadSettings[fetch.Settings](lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	web, err := fetch.NewClient(urls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &registry.Env{Log: log, HTTP: web, Guard: r, Now: time.Now, Lookup: lookup,
-		Server: registry.Server{Version: "1.0.0", Started: started, AllowedPaths: r.Dirs(), DeniedPaths: r.DeniedRules(), LogFile: "NONE",
-			Configuration: json.RawMessage(`{"CONDUIT_ALLOWED_PATHS":[` + strconv.Quote(b.Dir) + `]}`)}}
-	t.Cleanup(func() { e.Close() })
-	var limit int64
-	if v := env["CONDUIT_MAX_RESPONSE_BYTES"]; v != "" {
-		if limit, err = strconv.ParseInt(v, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	chain := registry.Chain(middleware.Errors(log), middleware.Log(log), middleware.Notice(nil),
-		middleware.PayloadLimit(100<<20), middleware.Decode(), middleware.PathGuard(r.Resolve, r.ResolveBelow))
-	if b.mux, err = mux.New(set, e, chain, mux.Options{MaxResponse: limit}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -129,7 +103,7 @@ func (b *Bench) Call(ctx context.Context, args string) (*mcp.CallToolResult, err
 		}
 		args = fmt.Sprintf("{%q:%q%s%s", tool.Discriminator, b.op.Name, comma, rest)
 	}
-	return b.mux.Call(ctx, b.op.Tool, json.RawMessage(args))
+	return b.app.Call(ctx, b.op.Tool, json.RawMessage(args))
 }
 
 // Text is Call for its first text block, the response.

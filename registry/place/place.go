@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -38,11 +39,48 @@ type Guard interface {
 	Denied(abs string) bool
 	// DeniedBelow reports whether a deny rule could match something below abs.
 	DeniedBelow(abs string) bool
+	// DeniedName reports whether a deny rule could match a path that ends in name,
+	// and no directory above it: quickly, so that a walk asks Denied only then.
+	DeniedName(name string) bool
 	// HoldsRoot reports whether abs is an allowed directory or contains one.
 	HoldsRoot(abs string) bool
 	// Check refuses an open file that is not what its path was judged as: one
 	// that a deny rule covers, reached through a link put there meanwhile.
 	Check(f *os.File, abs string) error
+}
+
+// Within reports whether path is dir or lies below it, by components. Both are
+// clean and absolute.
+func Within(path, dir string) bool {
+	if path == dir {
+		return true
+	}
+	if !strings.HasPrefix(path, dir) {
+		return false
+	}
+	return os.IsPathSeparator(dir[len(dir)-1]) || os.IsPathSeparator(path[len(dir)])
+}
+
+// Stays reports whether a symbolic link in dir with the relative text never
+// leaves the top that dir is relative to, if what it passes are directories.
+// Both are slash-separated.
+func Stays(text, dir string) bool {
+	depth := 0
+	if dir != "" && dir != "." {
+		depth = strings.Count(dir, "/") + 1
+	}
+	for e := range strings.SplitSeq(text, "/") {
+		switch e {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return false
+			}
+		default:
+			depth++
+		}
+	}
+	return true
 }
 
 // Child returns the place of name in the directory p. The name must be a

@@ -87,3 +87,49 @@ func TestOrdinary(t *testing.T) {
 		}
 	}
 }
+
+func TestWithin(t *testing.T) {
+	at := func(p string) string {
+		abs, err := filepath.Abs(filepath.FromSlash(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return abs
+	}
+	for _, c := range []struct {
+		path, dir string
+		want      bool
+	}{
+		{"/a/b", "/a/b", true},
+		{"/a/b/c", "/a/b", true},
+		{"/a/bc", "/a/b", false},
+		{"/a", "/a/b", false},
+		{"/a", "/", true},
+		{"/", "/", true},
+		{"/a/..b", "/a", true},
+	} {
+		if got := place.Within(at(c.path), at(c.dir)); got != c.want {
+			t.Errorf("Within(%s, %s) = %t", c.path, c.dir, got)
+		}
+	}
+}
+
+func TestStays(t *testing.T) {
+	for _, c := range []struct {
+		text, dir string
+		want      bool
+	}{
+		{"x", ".", true},
+		{"", ".", true},
+		{"../x", "a", true},
+		{"../x", ".", false},
+		{"../../x", "a/b", true},
+		{"../../../x", "a/b", false},
+		{"x/../..", ".", false},
+		{"./x//../y", "", true},
+	} {
+		if got := place.Stays(c.text, c.dir); got != c.want {
+			t.Errorf("Stays(%q, %q) = %t", c.text, c.dir, got)
+		}
+	}
+}

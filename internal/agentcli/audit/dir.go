@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -122,4 +123,4 @@ func Name(at time.Time, provider, task string) string {
 }
 
 // ISO is a time as records write it: UTC, to the millisecond.
-func ISO(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func ISO(t time.Time) string { return fileinfo.ISO(t) }

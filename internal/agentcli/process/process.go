@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
 // A Spec says what to run.
@@ -118,7 +118,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	group.started()
 
 	var last atomic.Int64 // when there was output, nanoseconds since began
-	var readers crew.Group
+	readers := parallel.New()
 	drain := func(r io.Reader, w io.Writer) {
 		readers.Go(func() error {
 			buf := make([]byte, 64<<10)
@@ -181,7 +181,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if waited != nil && !errors.As(waited, &exit) && !errors.Is(waited, exec.ErrWaitDelay) {
 		return res, waited
 	}
-	return res, readers.Err()
+	return res, readers.Wait()
 }
 
 // await returns once the command has exited, with what waiting for it gave, or

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -153,7 +153,7 @@ func (g *Git) Compare(ctx context.Context, a, b Snapshot) (Difference, error) {
 		return d, nil
 	}
 	var names string
-	var both crew.Group
+	both := parallel.New()
 	run := func(to *string, flags ...string) {
 		both.Go(func() (err error) {
 			args := append([]string{"diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"}, flags...)

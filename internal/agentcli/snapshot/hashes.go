@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -59,7 +59,7 @@ func (h *hashes) Take(ctx context.Context) (Snapshot, error) {
 	}
 	h.kept = true
 	names := make(chan string, hashers)
-	var g crew.Group
+	g := parallel.New()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for range hashers {

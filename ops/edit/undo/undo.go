@@ -82,7 +82,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, result], erro
 	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in params) (result, error) {
 		d := diffs{ctx: ctx, shown: map[string]bool{}}
-		u := journal.Undoer{Journal: files.Journal, Writer: files.Writer, Resolve: env.Guard.Resolve, Show: d.add}
+		u := journal.Undoer{Journal: files.Journal, Writer: files.Writer, Resolve: env.Paths.Resolve, Show: d.add}
 		r, err := u.Undo(ctx, in.ID, in.DryRun)
 		if err != nil {
 			return result{}, err

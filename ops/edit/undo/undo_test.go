@@ -36,7 +36,7 @@ func newScratch(t testing.TB, env map[string]string) *scratch {
 		all[k] = v
 	}
 	s := &scratch{TB: t, Bench: optest.New(t, registry.New(desc, build), all), w: atomicfile.New()}
-	s.j = journal.New(journal.Settings{Dir: state, Max: 64 << 20}, func(string) (string, bool) { return "", false }, slog.New(slog.DiscardHandler))
+	s.j = journal.New(journal.Settings{Dir: state, Max: 64 << 20}, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { s.j.Close() })
 	var err error
 	if s.roots, _, err = roots.New(roots.Config{Allowed: []string{s.Dir, s.Out}, Project: s.Dir}); err != nil {

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/crew"
 	"github.com/conduit-mcp/conduit-mcp/internal/entry"
 	"github.com/conduit-mcp/conduit-mcp/internal/ignore"
+	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/treesize"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -24,7 +24,7 @@ type lister struct {
 	in     params
 	cfg    settings
 	depth  int // levels listed below the top one
-	limit  *crew.Limit
+	limit  *parallel.Limit
 	sizing context.Context // ends when no more time is left for sizes
 
 	left int    // entries still to return where in.Max is set; for a limit of one
@@ -45,7 +45,7 @@ func newLister(in params, cfg settings) *lister {
 	if in.Max > 0 {
 		workers = 1 // which entries are the first shows only in order
 	}
-	l.limit = crew.NewLimit(workers)
+	l.limit = parallel.NewLimit(workers)
 	return l
 }
 
@@ -112,17 +112,16 @@ type part struct {
 // list describes what v shows, in order, and adds up the sizes of all.
 func (l *lister) list(ctx context.Context, v *level) ([]entry.Info, treesize.Sum, error) {
 	var parts []*part
-	var g crew.Group
-	for first, i := 0, 0; i < len(v.shown); i++ {
-		// What is below a directory may be left to others.
-		if end := i + 1; v.shown[i].IsDir() || end-first == batch || end == len(v.shown) {
-			p := &part{entries: v.shown[first:end]}
+	err := l.limit.Divide(func(start func(func() error) error) error {
+		for some := range walk.Parts(v.shown, batch) {
+			p := &part{entries: some}
 			parts = append(parts, p)
-			l.limit.Go(&g, func() error { return l.describe(ctx, v, p) })
-			first = end
+			if err := start(func() error { return l.describe(ctx, v, p) }); err != nil {
+				return err
+			}
 		}
-	}
-	err := l.limit.Wait(&g)
+		return nil
+	})
 	var total treesize.Sum
 	infos := make([][]entry.Info, len(parts))
 	for i, p := range parts {

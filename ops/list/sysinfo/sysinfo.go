@@ -117,7 +117,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, info], error)
 		server := env.Server
 		switch {
 		case in.InfoType == "recent_changes":
-			list, err := recent(journal.Undoer{Journal: files.Journal, Resolve: env.Guard.Resolve})
+			list, err := recent(journal.Undoer{Journal: files.Journal, Resolve: env.Paths.Resolve})
 			return info{changes: &changes{list}}, err
 		case in.InfoType == "server_capabilities":
 			return info{ServerVersion: server.Version, capabilities: &capabilities{

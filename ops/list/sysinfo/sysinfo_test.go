@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -15,10 +17,21 @@ func TestGolden(t *testing.T) { optest.Golden(t, registry.New(desc, build)) }
 func TestCapabilities(t *testing.T) {
 	b := optest.New(t, registry.New(desc, build), map[string]string{"CONDUIT_DEFAULT_CHECKSUM_ALGORITHM": "MD5", "CONDUIT_MAX_RECURSIVE_DEPTH": "7"})
 	got := b.Text(t, `{"info_type": "server_capabilities"}`)
-	dir, _ := json.Marshal(b.Dir)
 	temp, _ := json.Marshal(tempDir())
-	want := `{"server_version":"1.0.0","active_configuration":{"CONDUIT_ALLOWED_PATHS":[` + string(dir) + `]},` +
-		`"supported_checksum_algorithms":["md5","sha1","sha256","sha512"],"supported_archive_formats":["zip","tar.gz","tgz","tar","tar.bz2","tar.xz","tar.zst","7z","rar"],` +
+	var active struct {
+		Configuration map[string]any `json:"active_configuration"`
+	}
+	if err := json.Unmarshal([]byte(got), &active); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]any{"CONDUIT_ALLOWED_PATHS": []any{b.Dir}, "CONDUIT_PROJECT_ROOT": b.Dir, "CONDUIT_JOURNAL_DIR": "NONE",
+		"CONDUIT_MAX_RECURSIVE_DEPTH": 7.0, "CONDUIT_DEFAULT_CHECKSUM_ALGORITHM": "md5", "CONDUIT_READ_ONLY": false, "CONDUIT_TOOLSETS": "core"} {
+		if !reflect.DeepEqual(active.Configuration[name], want) {
+			t.Errorf("%s is %v, want %v", name, active.Configuration[name], want)
+		}
+	}
+	_, got, _ = strings.Cut(got, "},")
+	want := `"supported_checksum_algorithms":["md5","sha1","sha256","sha512"],"supported_archive_formats":["zip","tar.gz","tgz","tar","tar.bz2","tar.xz","tar.zst","7z","rar"],` +
 		`"default_checksum_algorithm":"md5","max_recursive_depth":7,"system_temp_directory":` + string(temp) + `}`
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)

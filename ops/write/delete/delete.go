@@ -41,17 +41,8 @@ type entry struct {
 }
 
 type result struct {
-	registry.Outcome
-	Action  string `json:"action_performed"`
-	Path    string `json:"path"`
-	Message string `json:"message,omitempty"`
+	write.PathResult
 	journal.Mark
-}
-
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *result) Shed(err error) {
-	r.Message = ""
-	r.Settle(err)
 }
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
@@ -60,7 +51,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, []result], er
 		c := files.Journal.Begin(desc.ID())
 		defer c.Done()
 		return registry.Each(ctx, in.Entries, func(ctx context.Context, e entry) (result, error) {
-			r := result{Action: desc.Name, Path: e.Path.String()}
+			r := result{PathResult: write.PathResult{Action: desc.Name, Path: e.Path.String()}}
 			p, err := e.Path.Entry()
 			if err != nil {
 				return r, err

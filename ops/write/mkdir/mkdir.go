@@ -38,23 +38,10 @@ type entry struct {
 	Recursive bool          `json:"recursive,omitempty" jsonschema_description:"Also missing parents; also what is in it."`
 }
 
-type result struct {
-	registry.Outcome
-	Action  string `json:"action_performed"`
-	Path    string `json:"path"`
-	Message string `json:"message,omitempty"`
-}
-
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *result) Shed(err error) {
-	r.Message = ""
-	r.Settle(err)
-}
-
-func build(settings, *registry.Env) (registry.Func[params, []result], error) {
-	return func(ctx context.Context, in params) ([]result, error) {
-		return registry.Each(ctx, in.Entries, func(_ context.Context, e entry) (result, error) {
-			r := result{Action: desc.Name, Path: e.Path.String()}
+func build(settings, *registry.Env) (registry.Func[params, []write.PathResult], error) {
+	return func(ctx context.Context, in params) ([]write.PathResult, error) {
+		return registry.Each(ctx, in.Entries, func(_ context.Context, e entry) (write.PathResult, error) {
+			r := write.PathResult{Action: desc.Name, Path: e.Path.String()}
 			p, err := e.Path.Place()
 			if err != nil {
 				return r, err

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"io"
-	"os"
 	"strings"
 	"sync/atomic"
 
@@ -102,7 +101,7 @@ func prepare(j *atomicfile.Job, e entry, n int) (err error) {
 	if j.Place, err = e.Path.Place(); err != nil {
 		return err
 	}
-	if os.IsPathSeparator(e.Path.String()[len(e.Path.String())-1]) {
+	if e.Path.NamesDirectory() {
 		return fault.New(fault.FSIsDirectory, "%s ends in a slash and so names a directory; leave the slash out to write a file", e.Path)
 	}
 	j.Content, j.Mode, j.IfMatch = e.Content, modes[e.Mode], e.IfMatch

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
@@ -41,29 +40,16 @@ type entry struct {
 	Path registry.Path `json:"path" jsonschema_description:"File or directory."`
 }
 
-type result struct {
-	registry.Outcome
-	Action  string `json:"action_performed"`
-	Path    string `json:"path"`
-	Message string `json:"message,omitempty"`
-}
-
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *result) Shed(err error) {
-	r.Message = ""
-	r.Settle(err)
-}
-
-func build(_ settings, env *registry.Env) (registry.Func[params, []result], error) {
+func build(_ settings, env *registry.Env) (registry.Func[params, []write.PathResult], error) {
 	files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-	return func(ctx context.Context, in params) ([]result, error) {
-		return registry.Each(ctx, in.Entries, func(_ context.Context, e entry) (result, error) {
-			r := result{Action: desc.Name, Path: e.Path.String()}
+	return func(ctx context.Context, in params) ([]write.PathResult, error) {
+		return registry.Each(ctx, in.Entries, func(_ context.Context, e entry) (write.PathResult, error) {
+			r := write.PathResult{Action: desc.Name, Path: e.Path.String()}
 			p, err := e.Path.Place()
 			if err != nil {
 				return r, err
 			}
-			if _, err := p.Stat(); errors.Is(err, fs.ErrNotExist) && os.IsPathSeparator(e.Path.String()[len(e.Path.String())-1]) {
+			if _, err := p.Stat(); errors.Is(err, fs.ErrNotExist) && e.Path.NamesDirectory() {
 				return r, fault.New(fault.FSIsDirectory, "%s does not exist and ends in a slash, so it names a directory, which touch does not make; use mkdir, or leave the slash out", e.Path)
 			}
 			created, err := filetree.Touch(files, p)

@@ -1,4 +1,4 @@
-package zipcmd
+package cli
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package cmd
+package app
 
 import (
 	"encoding/json"
@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
+	"github.com/conduit-mcp/conduit-mcp/internal/userdir"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
-// settings are what the server itself reads; ops declare their own.
-type settings struct {
+// Settings are what the server itself reads; ops declare their own.
+type Settings struct {
 	LogLevel    string `env:"LOG_LEVEL" default:"INFO" oneof:"TRACE DEBUG INFO WARN ERROR FATAL" doc:"Least grave records that go to the log file."`
 	LogFile     string `env:"CONDUIT_LOG_FILE_PATH" default:"" doc:"Log file; by default conduit-mcp.log in the system's temporary directory, NONE for no log."`
 	Allowed     string `env:"CONDUIT_ALLOWED_PATHS" default:"~:/tmp" doc:"Directories that may be used, separated by the system's list separator; set it to just what is needed. /tmp in the default is the system's temporary directory."`
@@ -24,20 +24,39 @@ type settings struct {
 	MaxResponse int64  `env:"CONDUIT_MAX_RESPONSE_BYTES" default:"8388608" min:"0" doc:"Longest response sent, in bytes; 0 for no limit. Common clients give up above 10 MiB."`
 	Structured  bool   `env:"CONDUIT_STRUCTURED_CONTENT" default:"false" doc:"Send structuredContent beside the text of results."`
 	View        string `env:"CONDUIT_DEFAULT_VIEW" default:"full" oneof:"full lean" doc:"View of results where a call does not choose one: full is JSON, lean is plain text."`
-	Toolsets    string `env:"CONDUIT_TOOLSETS" default:"core" doc:"Toolsets to serve, separated by commas, or all."`
+	Toolsets    string `env:"CONDUIT_TOOLSETS" default:"" doc:"Toolsets to serve, separated by commas, or all."`
 	ReadOnly    bool   `env:"CONDUIT_READ_ONLY" default:"false" doc:"Serve only operations that change nothing."`
 
+	Explicit bool // the allowed directories were given, and are not the default
+
 	dirs        []string // the allowed directories as written
-	explicit    bool     // they were given, not the default
+	commandLine bool     // they come from there
 	projectAbs  string
-	homeAbs     string
+	home        string // "" where it is not known
 	deniedRules []string
 	urls        fetch.Settings
 }
 
-// serverSettings lists the settings that belong to no op.
-func serverSettings() []registry.Setting {
-	return append(registry.SettingsOf[settings](), registry.SettingsOf[fetch.Settings]()...)
+// ServerSettings lists the settings that belong to no op.
+func ServerSettings() ([]registry.Setting, error) {
+	list := append(registry.SettingsOf[Settings](), registry.SettingsOf[fetch.Settings]()...)
+	toolsets, err := registry.Toolsets()
+	i := slices.IndexFunc(list, func(s registry.Setting) bool { return s.Env == toolsetsVariable })
+	list[i].Default = strings.Join(names(toolsets, func(t registry.Toolset) bool { return t.Default }), ",")
+	return list, err
+}
+
+const toolsetsVariable = "CONDUIT_TOOLSETS"
+
+// names lists the toolsets that keep accepts.
+func names(toolsets []registry.Toolset, keep func(registry.Toolset) bool) []string {
+	var list []string
+	for _, t := range toolsets {
+		if keep(t) {
+			list = append(list, t.Name)
+		}
+	}
+	return list
 }
 
 // credentials are denied below the home directory with the default allowed
@@ -52,33 +71,34 @@ var credentials = []string{
 
 // loadSettings reads the server's settings; dirs, from the command line, stand
 // for CONDUIT_ALLOWED_PATHS.
-func loadSettings(lookup func(string) (string, bool), dirs []string) (settings, error) {
-	s, err := registry.LoadSettings[settings](lookup)
+func loadSettings(lookup userdir.Lookup, dirs []string) (Settings, error) {
+	s, err := registry.LoadSettings[Settings](lookup)
 	if err != nil {
 		return s, err
 	}
 	if s.urls, err = registry.LoadSettings[fetch.Settings](lookup); err != nil {
 		return s, err
 	}
-	s.homeAbs, _ = os.UserHomeDir()
+	s.home = userdir.Home(lookup)
 	if s.Project == "" {
 		if s.projectAbs, err = os.Getwd(); err != nil {
 			return s, fault.New(fault.ConfigInvalid, "the working directory is not known; set CONDUIT_PROJECT_ROOT")
 		}
-	} else if s.projectAbs = s.expand(s.Project); !filepath.IsAbs(s.projectAbs) {
+	} else if s.projectAbs, _ = userdir.Expand(s.Project, lookup); !filepath.IsAbs(s.projectAbs) {
 		return s, fault.New(fault.ConfigInvalid, "CONDUIT_PROJECT_ROOT is %q; it must be an absolute path", s.Project)
 	}
 	set, _ := lookup("CONDUIT_ALLOWED_PATHS")
-	s.explicit = strings.TrimSpace(set) != "" || len(dirs) > 0
+	s.commandLine = len(dirs) > 0
+	s.Explicit = strings.TrimSpace(set) != "" || s.commandLine
 	switch {
-	case len(dirs) > 0:
+	case s.commandLine:
 		for _, d := range dirs {
-			if d = s.expand(d); !filepath.IsAbs(d) {
+			if d, _ = userdir.Expand(d, lookup); !filepath.IsAbs(d) {
 				d = filepath.Join(s.projectAbs, d)
 			}
 			s.dirs = append(s.dirs, d)
 		}
-	case s.explicit:
+	case s.Explicit:
 		for _, d := range filepath.SplitList(s.Allowed) {
 			if d = strings.TrimSpace(d); d != "" {
 				s.dirs = append(s.dirs, d)
@@ -89,7 +109,7 @@ func loadSettings(lookup func(string) (string, bool), dirs []string) (settings, 
 	}
 	if s.Denied != "" {
 		s.deniedRules = filepath.SplitList(s.Denied)
-	} else if !s.explicit {
+	} else if !s.Explicit {
 		for _, c := range credentials {
 			s.deniedRules = append(s.deniedRules, "~/"+c)
 		}
@@ -97,46 +117,84 @@ func loadSettings(lookup func(string) (string, bool), dirs []string) (settings, 
 	return s, nil
 }
 
-func (s settings) expand(path string) string {
-	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, "~"+string(os.PathSeparator)) {
-		return filepath.Join(s.homeAbs, path[1:])
+// pick sets the toolsets that the settings ask for and the part of their ops
+// that may be served.
+func (a *App) pick() error {
+	linked, err := registry.Toolsets()
+	if err != nil {
+		return err
 	}
-	return path
-}
-
-// pick returns the part of all that the settings ask for.
-func (s settings) pick() (*registry.Set, error) {
-	all := registry.Toolsets()
+	all := names(linked, func(registry.Toolset) bool { return true })
 	wanted := map[string]bool{}
-	for name := range strings.SplitSeq(s.Toolsets, ",") {
+	for name := range strings.SplitSeq(a.Settings.Toolsets, ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
 		if name == "" {
 			continue
 		}
 		if name != "all" && !slices.Contains(all, name) {
-			return nil, fault.New(fault.ConfigInvalid, "CONDUIT_TOOLSETS names %q; it must be all or some of %s", name, strings.Join(all, ", "))
+			return fault.New(fault.ConfigInvalid, "CONDUIT_TOOLSETS names %q; it must be all or some of %s", name, strings.Join(all, ", "))
 		}
 		wanted[name] = true
 	}
-	return registry.Linked(func(t registry.Tool, op registry.Desc) bool {
-		return (wanted["all"] || wanted[t.Toolset]) && (!s.ReadOnly || op.Effect == registry.ReadOnly)
+	for _, t := range linked {
+		if wanted["all"] || wanted[t.Name] || len(wanted) == 0 && t.Default {
+			a.Toolsets = append(a.Toolsets, t)
+		}
+	}
+	a.Set, err = registry.Linked(func(t registry.Tool, op registry.Desc) bool {
+		return (t.Toolset == "" || a.serves(t.Toolset)) && (!a.ReadOnly || op.Effect == registry.ReadOnly)
 	})
+	return err
 }
 
-// configuration is the active value of every setting by its variable, lists as
-// arrays (specification, section 5.3).
-func (s settings) configuration(set *registry.Set, lookup func(string) (string, bool), r *roots.Roots, logPath string) (json.RawMessage, error) {
-	active := map[string]any{}
-	for _, setting := range set.Settings(serverSettings()...) {
-		v, err := setting.Value(lookup)
+// An Active is a setting in force.
+type Active struct {
+	registry.Setting
+	From  string // what gives the value: a variable, or the command line; "" for the default
+	Value any    // as answers show it: see [registry.Setting.Shown], lists as arrays
+}
+
+// Active lists the settings of the server and of the ops that are served, sorted
+// by variable.
+func (a *App) Active() ([]Active, error) {
+	own, err := ServerSettings()
+	if err != nil {
+		return nil, err
+	}
+	resolved := map[string]any{
+		"CONDUIT_ALLOWED_PATHS": a.Roots.Dirs(),
+		"CONDUIT_DENIED_PATHS":  append([]string{}, a.Roots.DeniedRules()...),
+		"CONDUIT_LOG_FILE_PATH": a.Log.Path,
+		"CONDUIT_PROJECT_ROOT":  a.projectAbs,
+	}
+	var list []Active
+	for _, s := range a.Set.Settings(own...) {
+		v, err := s.Shown(a.environ.Lookup)
 		if err != nil {
 			return nil, err
 		}
-		active[setting.Env] = v
+		if r, ok := resolved[s.Env]; ok {
+			v = r
+		}
+		from, _ := s.Given(a.environ.Lookup)
+		if s.Env == "CONDUIT_ALLOWED_PATHS" && a.commandLine {
+			from = "the command line"
+		}
+		list = append(list, Active{s, from, v})
 	}
-	active["CONDUIT_ALLOWED_PATHS"] = r.Dirs()
-	active["CONDUIT_DENIED_PATHS"] = append([]string{}, r.DeniedRules()...)
-	active["CONDUIT_LOG_FILE_PATH"] = logPath
-	active["CONDUIT_PROJECT_ROOT"] = s.projectAbs
+	return list, nil
+}
+
+// configuration is the active value of every setting by its variable
+// (specification, section 5.3).
+func (a *App) configuration() (json.RawMessage, error) {
+	list, err := a.Active()
+	active := map[string]any{}
+	for _, s := range list {
+		active[s.Env] = s.Value
+	}
+	if err != nil {
+		return nil, err
+	}
 	return json.Marshal(active)
 }

@@ -1,15 +1,17 @@
-package zipcmd
+package cli_test
 
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/conduit-mcp/conduit-mcp/cmd"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/zipfs"
 )
 
 // A shell runs commands over one state directory.
@@ -56,7 +58,7 @@ func (sh *shell) run(line, stdin string) (code int, stdout, stderr string) {
 	sh.t.Helper()
 	var out, errs bytes.Buffer
 	args := strings.Fields(strings.ReplaceAll(line, "$DIR", sh.dir))
-	code = Main(context.Background(), args, strings.NewReader(stdin), &out, &errs, func(k string) (string, bool) { v, ok := sh.env[k]; return v, ok })
+	code = cmd.Run(append([]string{"zip"}, args...), sh.env, strings.NewReader(stdin), &out, &errs)
 	hide := func(b bytes.Buffer) string { return strings.ReplaceAll(b.String(), sh.dir, "$DIR") }
 	return code, hide(out), hide(errs)
 }
@@ -69,13 +71,13 @@ func TestCommands(t *testing.T) {
 		stdout      string // all of it, or with … at an end the rest
 		stderr      string // a part of it
 	}{
-		{"", "", 0, "Work in archives…", ""},
-		{"nonsense", "", 2, "", "no command"},
+		{"", "", 0, "Work in archives as files…", ""},
+		{"nonsense", "", 2, "", "unknown command"},
 		{"ls --nonsense", "", 2, "", "nonsense"},
-		{"ls --help", "", 0, "conduit-mcp zip ls [PATH] [--long] [-r]\n  list files\n", ""},
+		{"ls --help", "", 0, "List files\n\nUsage:\n  conduit-mcp zip ls [SESSION] [PATH] [flags]\n…", ""},
 		{"ls", "", 4, "", "NO_SESSIONS"},
 		{"sessions", "", 0, "", ""},
-		{"open", "", 2, "", "name an archive"},
+		{"open", "", 2, "", "accepts 1 arg"},
 		{"open $DIR/none.zip", "", 1, "", "ZIP_NOT_FOUND"},
 		{"open $DIR", "", 1, "", "ZIP_INVALID"},
 		{"open $DIR/a.zip --max-size 5", "", 5, "", "ZIP_BOMB_DETECTED"},
@@ -90,8 +92,8 @@ func TestCommands(t *testing.T) {
 		{"read -- README.txt", "", 0, "Hello,\nworld\n", ""},
 		{"read README.txt --offset -1", "", 2, "", "counts from 0"},
 		{"diff --context -1", "", 2, "", "number of lines"},
-		{"read a b c", "", 2, "", "too many arguments"},
-		{"help", "", 0, "Work in archives…", ""},
+		{"read a b c", "", 2, "", "usage: conduit-mcp zip "},
+		{"--help", "", 0, "Work in archives as files…", ""},
 		{"ls", "", 0, "README.txt\ndata/\n", ""},
 		{"ls -r one:data", "", 0, "list.csv\n", ""},
 		{"ls --json one data", "", 0, `{"entries":[{"name":"list.csv","type":"file","size_bytes":8,…`, ""},
@@ -101,10 +103,10 @@ func TestCommands(t *testing.T) {
 		{"read README.txt --offset 7 --limit 3", "", 0, "wor", ""},
 		{"--json read README.txt", "", 0, `{"content":"Hello,\nworld\n","size_bytes":13,"encoding":"utf-8"}` + "\n", ""},
 		{"read nope", "", 1, "", "PATH_NOT_FOUND"},
-		{"read", "", 2, "", "path is missing"},
+		{"read", "", 2, "", "accepts between 1 and 2"},
 		{"write notes/new.txt", "from stdin", 0, "10 bytes written\n", ""},
 		{"write one:README.txt --content changed --quiet", "", 0, "", ""},
-		{"write x --content y --stdin", "", 2, "", "not both"},
+		{"write x --content y --stdin", "", 2, "", "none of the others can be"},
 		{"write empty --content= --json", "not this", 0, `{"written":true,"size_bytes":0}` + "\n", ""},
 		{"delete data", "", 1, "", "NOT_EMPTY"},
 		{"delete -r data --json", "", 0, `{"deleted":true,"path":"data"}` + "\n", ""},
@@ -139,9 +141,7 @@ func TestCommands(t *testing.T) {
 		{"open $DIR/a.zip --name old", "", 0, "old: …", ""},
 		{"prune --all", "", 0, "removed old: all\n18 bytes\n", ""},
 		{"ls --json", "", 4, `{"error":{"code":"NO_SESSIONS",…`, ""},
-		{"completion bash", "", 0, "_conduit_mcp_zip() {\n…", ""},
-		{"completion tcsh", "", 2, "", "name a shell"},
-		{"sessions more", "", 2, "", "too many arguments"},
+		{"sessions more", "", 2, "", "usage: conduit-mcp zip "},
 	} {
 		code, stdout, stderr := sh.run(step.line, step.stdin)
 		start, cut := strings.CutSuffix(step.stdout, "…")
@@ -172,7 +172,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	if code, _, stderr := sh.run("sessions", ""); code != 2 || !strings.Contains(stderr, "ZIPFS_MAX_SESSIONS") {
 		t.Errorf("code %d, %s", code, stderr)
 	}
-	sh.env = map[string]string{}
+	sh.env = map[string]string{"CONDUIT_ZIP_DATA_DIR": "NONE"}
 	if code, _, stderr := sh.run("open $DIR/a.zip", ""); code != 1 || !strings.Contains(stderr, "CONDUIT_ZIP_DATA_DIR") {
 		t.Errorf("without a data directory: code %d, %s", code, stderr)
 	}

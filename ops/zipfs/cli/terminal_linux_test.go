@@ -1,8 +1,7 @@
-package zipcmd
+package cli_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/conduit-mcp/conduit-mcp/cmd"
 )
 
 // newTerminal returns both ends of a terminal: what a person has, and what a
@@ -50,8 +51,7 @@ func TestAskedAtATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		lookup := func(k string) (string, bool) { v, ok := sh.env[k]; return v, ok }
-		code := Main(context.Background(), []string{"close"}, program, &out, program, lookup)
+		code := cmd.Run([]string{"zip", "close"}, sh.env, program, &out, program)
 		if code != want.code || out.String() != want.said {
 			t.Errorf("%q: code %d, %q", answer, code, out.String())
 		}
@@ -68,8 +68,7 @@ func TestAskedAtATerminal(t *testing.T) {
 	_, program := newTerminal(t)
 	sh := newShell(t)
 	sh.run("open $DIR/a.zip", "")
-	lookup := func(k string) (string, bool) { v, ok := sh.env[k]; return v, ok }
-	if code := Main(context.Background(), []string{"path"}, program, program, program, lookup); code != 0 {
+	if code := cmd.Run([]string{"zip", "path"}, sh.env, program, program, program); code != 0 {
 		t.Errorf("path: code %d", code)
 	}
 }

@@ -1,20 +1,18 @@
-package agentcmd_test
+package cli_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/cmd"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
-	"github.com/conduit-mcp/conduit-mcp/internal/agentcmd"
-	"github.com/conduit-mcp/conduit-mcp/internal/roots"
+	_ "github.com/conduit-mcp/conduit-mcp/ops/agent"
 )
 
 // fake is the program that plays agents.
@@ -29,7 +27,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	fake = filepath.Join(dir, "fakecli.exe")
-	if out, err := exec.Command("go", "build", "-o", fake, "../agentcli/testdata/fakecli").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", fake, "../../../internal/agentcli/testdata/fakecli").CombinedOutput(); err != nil {
 		fmt.Fprintln(os.Stderr, string(out))
 		return 1
 	}
@@ -59,17 +57,10 @@ func newTerminal(t *testing.T, conf string) *terminal {
 
 func (x *terminal) run(args ...string) (code int, stdout, stderr string) {
 	x.t.Helper()
-	r, _, err := roots.New(roots.Config{Allowed: []string{x.dir}, Home: x.dir, Project: x.dir})
-	if err != nil {
-		x.t.Fatal(err)
-	}
 	var out, errs bytes.Buffer
-	code = agentcmd.Main(x.t.Context(), args, agentcmd.Host{
-		Stdin: strings.NewReader(x.stdin), Stdout: &out, Stderr: &errs, Resolve: r.Resolve,
-		Engine: func() (*agentcli.Engine, error) {
-			return agentcli.Open(agentcli.Settings{Project: x.dir}, agentcli.Services{
-				Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{x.dir}})
-		}})
+	code = cmd.Run(append([]string{"agent"}, args...), map[string]string{
+		"CONDUIT_ALLOWED_PATHS": x.dir, "CONDUIT_PROJECT_ROOT": x.dir, "PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"),
+	}, strings.NewReader(x.stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -87,7 +78,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("stderr lacks %q:\n%s", want, errs)
 		}
 	}
-	if code, out, errs = x.run("run", "--provider", "bad", "--json", "x"); code != 1 || !strings.Contains(out, `"class": "exit_code"`) {
+	if code, out, errs = x.run("run", "--provider", "bad", "--json", "x"); code != 1 || !strings.Contains(out, `"class":"exit_code"`) {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 	x.stdin = "From a file."
@@ -136,14 +127,14 @@ func TestHealth(t *testing.T) {
 	if code, out, _ := x.run("health", "fake"); code != 0 || out != "fake         ok  fakecli 1.2.3\n" {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if code, out, _ := x.run("health", "--json", "none"); code != 1 || !strings.Contains(out, `"reason": "unknown provider"`) {
+	if code, out, _ := x.run("health", "--json", "none"); code != 1 || !strings.Contains(out, `"reason":"unknown provider"`) {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
 
 func TestMisuse(t *testing.T) {
 	x := newTerminal(t, conf)
-	for _, args := range [][]string{{}, {"fly"}, {"run"}, {"run", "--fast", "x"}, {"run", "a", "b"}, {"show"}, {"tasks", "x"}, {"run", "--provider", "fake", "--env", "A", "x"}} {
+	for _, args := range [][]string{{"fly"}, {"run"}, {"run", "--fast", "x"}, {"run", "a", "b"}, {"show"}, {"tasks", "x"}, {"run", "--provider", "fake", "--env", "A", "x"}} {
 		if code, out, errs := x.run(args...); code != 2 || out != "" || !strings.Contains(errs, "usage: conduit-mcp agent") {
 			t.Errorf("%q: %d\n%s\n%s", args, code, out, errs)
 		}

@@ -1,0 +1,25 @@
+package parallel
+
+import (
+	"runtime"
+	"testing"
+)
+
+func TestWhoeverWaitsDoesNotCount(t *testing.T) {
+	l := NewLimit(2)
+	err := l.Divide(func(start func(func() error) error) error {
+		return start(func() error {
+			for !l.working.TryAcquire(1) { // there is room once the other one waits
+				runtime.Gosched()
+			}
+			l.working.Release(1)
+			return nil
+		})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if !l.working.TryAcquire(1) || l.working.TryAcquire(1) {
+		t.Error("afterwards it is not one who works")
+	}
+}
