@@ -21,7 +21,7 @@ import (
 
 // slots is how many locks there are. Files that have nothing to do with each
 // other may share one.
-const slots = 256
+const slots = 64
 
 // A table locks names between all that is done in this process and, by files
 // in a directory of the user, in others. A name belongs to a slot by the device
@@ -30,11 +30,9 @@ type table struct {
 	dir string // "" where only this process counts
 	log *slog.Logger
 
-	own [slots]chan struct{}
-
-	mu   sync.Mutex
-	root *os.Root // dir, once something was locked
-	warn sync.Once
+	own   [slots]chan struct{}
+	files [slots]*os.File // open once they were locked; each belongs to who has the slot
+	warn  sync.Once
 }
 
 func newTable(dir string, log *slog.Logger) *table {
@@ -121,21 +119,20 @@ func slotIn(id fileinfo.ID, abs, below string) slotOf {
 		}
 		h.Write([]byte(strings.ToLower(filepath.Join(below, name))))
 		sum := h.Sum64()
-		return uint8(sum ^ sum>>8 ^ sum>>32)
+		return uint8((sum ^ sum>>32) % slots)
 	}
 }
 
 // take locks the slots of list, in ascending order like everybody.
 func (w *Writer) take(ctx context.Context, list ...uint8) (held context.Context, unlock func(), err error) {
 	slices.Sort(list)
-	var files []*os.File
 	taken := 0
 	list = slices.Compact(list)
 	unlock = func() {
-		for _, f := range files {
-			f.Close()
-		}
 		for _, n := range list[:taken] {
+			if f := w.table.files[n]; f != nil {
+				filelock.Unlock(f)
+			}
 			<-w.table.own[n]
 		}
 	}
@@ -147,58 +144,64 @@ func (w *Writer) take(ctx context.Context, list ...uint8) (held context.Context,
 			return ctx, nil, ctx.Err()
 		}
 		taken++
-		f, err := w.table.file(ctx, n)
-		if err != nil {
+		if err := w.table.lock(ctx, n); err != nil {
 			unlock()
 			return ctx, nil, err
-		}
-		if f != nil {
-			files = append(files, f)
 		}
 	}
 	return context.WithValue(ctx, holding{w}, true), unlock, nil
 }
 
-// file locks slot n between processes; it returns nil where that cannot be done.
-func (t *table) file(ctx context.Context, n uint8) (*os.File, error) {
-	if t.dir == "" {
-		return nil, nil
-	}
-	f, err := t.open(fmt.Sprintf("%02x", n))
-	if err == nil {
-		if err = filelock.Lock(ctx, f, filelock.Exclusive); err == nil {
-			return f, nil
+// lock locks slot n, which the caller has, between processes, where that can be
+// done. The error is that of ctx.
+func (t *table) lock(ctx context.Context, n uint8) (err error) {
+	for t.dir != "" {
+		f := t.files[n]
+		if f == nil {
+			if f, err = t.open(n); err != nil {
+				break
+			}
+			t.files[n] = f
 		}
-		f.Close()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if err = filelock.Lock(ctx, f, filelock.Exclusive); err != nil {
+			break
 		}
+		if i, err := fileinfo.OfFile(f); err == nil && i.Links > 0 {
+			return nil
+		}
+		f.Close() // somebody has removed it, and others lock another
+		t.files[n] = nil
 	}
-	t.warn.Do(func() {
-		t.log.Warn("files cannot be locked; other servers may change them at the same time", "dir", t.dir, "err", err)
-	})
-	return nil, nil
+	if err != nil && ctx.Err() == nil {
+		t.warn.Do(func() {
+			t.log.Warn("files cannot be locked; other servers may change them at the same time", "dir", t.dir, "err", err)
+		})
+	}
+	return ctx.Err()
 }
 
-// open opens a file of the directory, which it makes where it is missing.
-func (t *table) open(name string) (*os.File, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	const attempts = 2 // against one who has removed it
-	for n := 1; ; n++ {
-		if t.root == nil {
-			root, err := PrivateDir(t.dir)
-			if err != nil {
-				return nil, err
+// open opens the file of slot n.
+func (t *table) open(n uint8) (*os.File, error) {
+	root, err := PrivateDir(t.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(fmt.Sprintf("%02x", n), os.O_RDWR|os.O_CREATE|place.Nonblock, 0o600)
+}
+
+// close closes the files that nobody has locked.
+func (t *table) close() {
+	for n := range t.own {
+		select {
+		case t.own[n] <- struct{}{}:
+			if t.files[n] != nil {
+				t.files[n].Close()
+				t.files[n] = nil
 			}
-			t.root = root
+			<-t.own[n]
+		default:
 		}
-		f, err := t.root.OpenFile(name, os.O_RDWR|os.O_CREATE|place.Nonblock, 0o600)
-		if !errors.Is(err, fs.ErrNotExist) || n == attempts {
-			return f, err
-		}
-		t.root.Close()
-		t.root = nil
 	}
 }
 

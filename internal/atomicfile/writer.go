@@ -33,22 +33,16 @@ func New() *Writer { return NewShared("", nil) }
 
 // NewShared returns a Writer that waits for the Writers of other processes with
 // the same directory locks, and they for it. The directory is made with the
-// first lock; it then holds at most 256 empty files. Where it cannot be used
+// first lock; it then holds at most 64 empty files. Where it cannot be used
 // there are no such locks, which log is told once.
 func NewShared(locks string, log *slog.Logger) *Writer {
 	return &Writer{swept: map[string]struct{}{}, table: newTable(locks, log), rename: rename}
 }
 
-// Close lets go of the directory of locks.
+// Close lets go of the files of locks.
 func (w *Writer) Close() error {
-	w.table.mu.Lock()
-	defer w.table.mu.Unlock()
-	if w.table.root == nil {
-		return nil
-	}
-	err := w.table.root.Close()
-	w.table.root = nil
-	return err
+	w.table.close()
+	return nil
 }
 
 // A Mode says what becomes of a file that exists.
