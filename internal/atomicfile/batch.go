@@ -20,6 +20,7 @@ import (
 type Job struct {
 	Place   place.Place
 	Content string
+	Pieces  [][]byte // where not nil, the content in place of Content; not for Append
 	Mode    Mode
 	IfMatch string
 	Keep    Keeper // where not nil, keeps what is replaced
@@ -198,25 +199,49 @@ func (w *Writer) do(ctx context.Context, q *queued) error {
 		return err
 	}
 	q.Report, err = d.Write(ctx, base(q.Place), Options{Mode: q.Mode, IfMatch: q.IfMatch, Keep: q.Keep, Sum: &q.Sum}, func(f *os.File) error {
-		q.Sum, err = writeAndSum(ctx, f, q.Content)
+		q.Sum, err = writeAndSum(ctx, f, q.Content, q.Pieces)
 		return err
 	})
 	return err
 }
 
-// writeAndSum writes content to f and returns its SHA-256.
-func writeAndSum(ctx context.Context, f *os.File, content string) ([]byte, error) {
+// writeAndSum writes content, or the pieces where there are any, to f and
+// returns the SHA-256.
+func writeAndSum(ctx context.Context, f *os.File, content string, pieces [][]byte) ([]byte, error) {
 	const most = 256 << 10
-	buf := make([]byte, min(len(content), most))
+	size := len(content)
+	for _, p := range pieces {
+		size += len(p)
+	}
+	buf := make([]byte, 0, min(size, most))
 	h := sha256.New()
-	for len(content) > 0 {
-		if err := ctx.Err(); err != nil {
+	flush := func() error {
+		h.Write(buf)
+		_, err := f.Write(buf)
+		buf = buf[:0]
+		return cmp.Or(err, ctx.Err())
+	}
+	for ; len(content) > 0; content = content[cap(buf):] {
+		if buf = append(buf, content[:min(len(content), cap(buf))]...); len(buf) < cap(buf) {
+			break
+		}
+		if err := flush(); err != nil {
 			return nil, err
 		}
-		n := copy(buf, content)
-		content = content[n:]
-		h.Write(buf[:n])
-		if _, err := f.Write(buf[:n]); err != nil {
+	}
+	for _, p := range pieces {
+		for len(p) > 0 {
+			n := min(len(p), cap(buf)-len(buf))
+			buf, p = append(buf, p[:n]...), p[n:]
+			if len(buf) == cap(buf) {
+				if err := flush(); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	if len(buf) > 0 {
+		if err := flush(); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,9 @@ type Dir struct {
 	file  *os.File
 	dirty atomic.Bool // a name in it has changed
 
+	identify sync.Once
+	slot     slotOf // of its names, once one was locked
+
 	made    []made // what Open made to have it
 	telling sync.Once
 }
@@ -181,7 +184,7 @@ func (w *Writer) sweep(d *Dir) {
 				continue
 			}
 			fi, err := d.root.Lstat(name)
-			if err == nil && fi.Mode().IsRegular() && ours(fi) && time.Since(fi.ModTime()) > sweepAge {
+			if err == nil && fi.Mode().IsRegular() && fileinfo.Own(fi) && time.Since(fi.ModTime()) > sweepAge {
 				d.root.Remove(name)
 			}
 		}

@@ -3,7 +3,6 @@
 package atomicfile
 
 import (
-	"io/fs"
 	"os"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
@@ -14,9 +13,6 @@ func (d *Dir) keep(*os.File, string, *fileinfo.Info) bool { return true }
 
 // CopyOwner has nothing to do here, for the same reason.
 func CopyOwner(to, from *os.File) {}
-
-// ours is for systems that do not tell the owner: the form of the name decides.
-func ours(fs.FileInfo) bool { return true }
 
 // syncDir has no counterpart here.
 func syncDir(*os.File) error { return nil }

@@ -5,7 +5,6 @@ package atomicfile
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -89,8 +88,6 @@ func grow(read func([]byte) (int, error)) ([]byte, error) {
 		return b[:n], nil
 	}
 }
-
-func ours(fi fs.FileInfo) bool { return int(fileinfo.From(fi).UID) == os.Geteuid() }
 
 func retry(f func() error) error {
 	for {

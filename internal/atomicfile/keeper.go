@@ -88,7 +88,10 @@ func (d *Dir) Adopt(ctx context.Context, from *os.File, old, name string, o Opti
 		return err
 	}
 	defer d.root.Remove(temp)
-	unlock := d.w.lock(d.Child(name).Abs)
+	ctx, unlock, err := d.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
 	defer unlock()
 	cancel, err := d.hold(ctx, name, temp, o)
 	if err == nil {
@@ -103,7 +106,10 @@ func (d *Dir) Adopt(ctx context.Context, from *os.File, old, name string, o Opti
 // links and who has it open see it too. Of o, Keep and Like count.
 func (d *Dir) Shorten(ctx context.Context, name string, size int64, o Options) (err error) {
 	p := d.Child(name)
-	unlock := d.w.lock(p.Abs)
+	ctx, unlock, err := d.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
 	defer unlock()
 	f, _, err := p.OpenFile(os.O_RDWR, 0)
 	if err != nil {

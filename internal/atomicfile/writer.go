@@ -3,9 +3,9 @@ package atomicfile
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"sync"
 	"syscall"
@@ -16,23 +16,33 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
-// A Writer writes the files of one server. Make it with [New].
+// A Writer writes the files of one server. Each is locked from the check of what
+// it is to its replacement, so that of two calls that expect the same content
+// one fails. Make it with [New].
 type Writer struct {
 	mu    sync.Mutex
 	swept map[string]struct{} // directories rid of leftovers
 
-	// A file is locked from the check of its etag to the rename, so that of two
-	// calls that expect the same content one fails. Unrelated files may share a
-	// lock; nobody holds two.
-	seed  maphash.Seed
-	locks [64]sync.Mutex
+	table *table
 
 	rename func(from *Dir, old string, to *Dir, new string, replace bool) error // Rename, but in tests
 }
 
-// New returns a Writer.
-func New() *Writer {
-	return &Writer{swept: map[string]struct{}{}, seed: maphash.MakeSeed(), rename: rename}
+// New returns a Writer that keeps to itself.
+func New() *Writer { return NewShared("", nil) }
+
+// NewShared returns a Writer that waits for the Writers of other processes with
+// the same directory locks, and they for it. The directory is made with the
+// first lock; it then holds at most 64 empty files. Where it cannot be used
+// there are no such locks, which log is told once.
+func NewShared(locks string, log *slog.Logger) *Writer {
+	return &Writer{swept: map[string]struct{}{}, table: newTable(locks, log), rename: rename}
+}
+
+// Close lets go of the files of locks.
+func (w *Writer) Close() error {
+	w.table.close()
+	return nil
 }
 
 // A Mode says what becomes of a file that exists.
@@ -118,12 +128,12 @@ func (d *Dir) Write(ctx context.Context, name string, o Options, fill func(*os.F
 		return Report{}, Failed(p, err)
 	}
 
-	unlock := d.w.lock(p.Abs)
-	defer unlock()
-	if err := d.match(ctx, name, o.IfMatch); err != nil {
+	ctx, unlock, err := d.Lock(ctx, name)
+	if err != nil {
 		return Report{}, err
 	}
-	if err := ctx.Err(); err != nil {
+	defer unlock()
+	if err := d.match(ctx, name, o.IfMatch); err != nil {
 		return Report{}, err
 	}
 	cancel, err := d.hold(ctx, name, temp, o)
@@ -199,7 +209,10 @@ func (d *Dir) dress(f *os.File, temp, name string, old *fileinfo.Info, like fs.F
 
 // inPlace writes into the file itself, which nothing could be created beside.
 func (d *Dir) inPlace(ctx context.Context, name string, o Options, fill func(*os.File) error) (Report, error) {
-	unlock := d.w.lock(d.Child(name).Abs)
+	ctx, unlock, err := d.Lock(ctx, name)
+	if err != nil {
+		return Report{}, err
+	}
 	defer unlock()
 	if err := d.match(ctx, name, o.IfMatch); err != nil {
 		return Report{}, err
@@ -261,7 +274,10 @@ func (d *Dir) Append(ctx context.Context, name string, o Options, content string
 // extend is Append for a file that exists.
 func (d *Dir) extend(ctx context.Context, name string, o Options, content string) (Report, error) {
 	p := d.Child(name)
-	unlock := d.w.lock(p.Abs)
+	ctx, unlock, err := d.Lock(ctx, name)
+	if err != nil {
+		return Report{}, err
+	}
 	defer unlock()
 	f, before, err := p.OpenFile(os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -342,12 +358,6 @@ func isDirectory(p place.Place) error {
 
 func exists(p place.Place) error {
 	return fault.New(fault.FSAlreadyExists, "%s already exists, and the call asked not to overwrite; choose another name, or let it be overwritten", p.Abs)
-}
-
-func (w *Writer) lock(abs string) (unlock func()) {
-	m := &w.locks[maphash.String(w.seed, abs)%uint64(len(w.locks))]
-	m.Lock()
-	return m.Unlock
 }
 
 // refused reports whether err is the system's refusal to create or rename

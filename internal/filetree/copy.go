@@ -130,8 +130,13 @@ func exists(p place.Place) error {
 // Symlink makes a symbolic link called name in d, in place of a file or link
 // that is there unless o says Create.
 func Symlink(ctx context.Context, d *atomicfile.Dir, text, name string, o Options) error {
+	ctx, unlock, err := d.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	temp := atomicfile.TempName()
-	err := d.Root().Symlink(text, temp)
+	err = d.Root().Symlink(text, temp)
 	if err == nil {
 		cancel := leaveLink(ctx, o.Keep, d, temp, name)
 		if err = atomicfile.Rename(d, temp, d, name, !o.Create); err != nil {

@@ -18,7 +18,12 @@ import (
 // where recursive is set; links in it are removed and not followed. progress,
 // which may be nil, is told of what was removed so far and of how much it is in
 // all. Where keep is not nil, it keeps what is removed.
-func Delete(ctx context.Context, p place.Place, recursive bool, keep Keeper, progress func(done, total int64)) (int64, error) {
+func Delete(ctx context.Context, w *atomicfile.Writer, p place.Place, recursive bool, keep Keeper, progress func(done, total int64)) (int64, error) {
+	ctx, unlock, err := w.Lock(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
 	fi, err := p.Stat()
 	if err != nil {
 		return 0, err

@@ -38,6 +38,17 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 	if err != nil {
 		return r, err
 	}
+	ctx, unlock, err := w.Lock(ctx, src, to)
+	if err != nil {
+		return r, err
+	}
+	defer unlock()
+	if fi, err = src.Stat(); err == nil {
+		there, err = stat(to)
+	}
+	if err != nil {
+		return r, err
+	}
 	twin := there != nil && there.Mode().IsRegular() && src.Abs != to.Abs && os.SameFile(fi, there)
 	if twin && o.Create {
 		return r, exists(to)

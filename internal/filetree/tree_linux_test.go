@@ -48,7 +48,7 @@ func TestSpecialFiles(t *testing.T) {
 	if _, err := os.Lstat(s.path("u")); err == nil {
 		t.Error("a move that failed left something behind")
 	}
-	if _, err := Delete(t.Context(), s.at("fifo"), false, nil, nil); err != nil {
+	if _, err := Delete(t.Context(), atomicfile.New(), s.at("fifo"), false, nil, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -160,7 +160,7 @@ func TestNothingFollowsASwappedDirectory(t *testing.T) {
 				return err
 			},
 			"delete": func(p place.Place) error {
-				_, err := Delete(t.Context(), p.Child("precious"), true, nil, nil)
+				_, err := Delete(t.Context(), atomicfile.New(), p.Child("precious"), true, nil, nil)
 				if code, _ := fault.Of(err); code == fault.FSNotFound {
 					return nil
 				}

@@ -391,7 +391,7 @@ func TestTreesThatAreTooDeep(t *testing.T) {
 			return err
 		},
 		"delete": func() error {
-			_, err := Delete(t.Context(), s.at("s"), true, nil, nil)
+			_, err := Delete(t.Context(), atomicfile.New(), s.at("s"), true, nil, nil)
 			return err
 		},
 	} {
@@ -404,7 +404,7 @@ func TestTreesThatAreTooDeep(t *testing.T) {
 	if r, err := Copy(t.Context(), atomicfile.New(), s.at("just"), s.at("fits"), Options{}); err != nil {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if n, err := Delete(t.Context(), s.at("just"), true, nil, nil); err != nil || n != maxLevels+1 {
+	if n, err := Delete(t.Context(), atomicfile.New(), s.at("just"), true, nil, nil); err != nil || n != maxLevels+1 {
 		t.Errorf("%d deleted, %v", n, err)
 	}
 }
@@ -621,7 +621,7 @@ func TestDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.make(tt.make...)
-			n, err := Delete(t.Context(), s.entry(tt.at), tt.recursive, nil, nil)
+			n, err := Delete(t.Context(), atomicfile.New(), s.entry(tt.at), tt.recursive, nil, nil)
 			if err != nil || n != tt.n {
 				t.Errorf("n = %d, %v; want %d", n, err, tt.n)
 			}
@@ -655,7 +655,7 @@ func TestDeleteRefuses(t *testing.T) {
 		{"above/nested", true, fault.FSAccessDenied, "allowed directory"},
 		{"secret", true, fault.FSAccessDenied, "CONDUIT_DENIED_PATHS"},
 	} {
-		_, err := Delete(t.Context(), s.entry(tt.at), tt.recursive, nil, nil)
+		_, err := Delete(t.Context(), atomicfile.New(), s.entry(tt.at), tt.recursive, nil, nil)
 		wantCode(t, err, tt.code, tt.words)
 	}
 	s.want(".", before...)
@@ -667,7 +667,7 @@ func TestDeleteReportsAndStops(t *testing.T) {
 		s.make(fmt.Sprintf("s/%02d=1", n))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	n, err := Delete(ctx, s.at("s"), true, nil, func(done, total int64) {
+	n, err := Delete(ctx, atomicfile.New(), s.at("s"), true, nil, func(done, total int64) {
 		if total != 101 {
 			t.Errorf("total = %d", total)
 		}

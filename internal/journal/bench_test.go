@@ -73,7 +73,7 @@ func BenchmarkDelete1000(b *testing.B) {
 				if journal {
 					keep = c.Part()
 				}
-				if _, err := filetree.Delete(b.Context(), s.at("d"), true, keep, nil); err != nil {
+				if _, err := filetree.Delete(b.Context(), s.w, s.at("d"), true, keep, nil); err != nil {
 					b.Fatal(err)
 				}
 				c.Done()

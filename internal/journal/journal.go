@@ -14,13 +14,28 @@
 // with it. The record of a change whose process was killed is completed by the
 // next server: open/ holds a file for every change that is under way, locked by
 // its process.
+//
+// The states of a change, with the lines of its record that lead to them:
+//
+//	Begin
+//	  |  first step: op, time
+//	  v
+//	begun --- Keep: had ---> kept --- Leave, Move: left ---> stepped
+//	  |                       |  <---- it failed: cancel ---    |
+//	  | Done                  | killed                          | Done, or killed: done
+//	  v                       v                                 v
+//	dropped <-- unchanged -- looked at ------ changed -------> done --- Undo: undone ---> undone
+//	  ^                                                         |                           |
+//	  +------------------ the oldest, of too much --------------+---------------------------+
+//
+// Of a change that was undone the record is left; what it kept is back in place.
+// A part that cannot be kept whole is void: it stays done.
 package journal
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -31,7 +46,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 )
 
 const (
@@ -55,7 +72,9 @@ type Journal struct {
 
 	unlinked bool // in tests: copies where a link would do
 
-	changes, open *os.Root // nil where the journal cannot be used
+	opening       sync.Mutex
+	failed        bool     // it cannot be used
+	changes, open *os.Root // nil until it is used
 	changesFile   *os.File
 
 	mu    sync.Mutex
@@ -65,38 +84,58 @@ type Journal struct {
 	warn  sync.Once
 }
 
-// Open is [New] for a server, at whose end onClose has the journal closed.
-func Open(s Settings, log *slog.Logger, onClose func(func() error)) *Journal {
-	j := New(s, log)
-	onClose(j.Close)
+// New returns the journal that s describes; one without a directory is switched
+// off. New never fails and touches nothing: the directory is made with the first
+// change. Where it cannot be used nothing is kept, which the log is told once.
+func New(s Settings, log *slog.Logger) *Journal {
+	j := &Journal{dir: s.Dir, max: s.Max, log: log, sizes: map[string]int64{}}
+	j.off = j.dir == ""
 	return j
 }
 
-// New returns the journal that s describes; one without a directory is switched
-// off. New never fails: with a directory that cannot be used nothing is kept, which
-// the log is told once. Changes of processes that were killed are completed.
-func New(s Settings, log *slog.Logger) *Journal {
-	j := &Journal{dir: s.Dir, max: s.Max, log: log, sizes: map[string]int64{}}
-	if j.off = j.dir == ""; j.off {
-		return j
+// use opens the directory, unless that was done, and completes the changes of
+// processes that were killed. Where it does not exist it is made if create is
+// set; else the error is like [fs.ErrNotExist].
+func (j *Journal) use(create bool) error {
+	j.opening.Lock()
+	defer j.opening.Unlock()
+	if j.changes != nil {
+		return nil
+	}
+	switch {
+	case j.off:
+		return fs.ErrNotExist
+	case j.failed:
+		return errUnusable
+	case !create:
+		if _, err := os.Lstat(filepath.Join(j.dir, changesDir)); errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := j.prepare(); err != nil {
+		j.failed = true
 		j.unusable(err)
-		return j
+		return errUnusable
 	}
 	j.recover()
-	return j
+	return nil
 }
+
+var errUnusable = errors.New("the journal cannot be used")
 
 // Dir returns the directory of the journal, "" where it is switched off.
 func (j *Journal) Dir() string { return j.dir }
 
 // Close lets go of the directory.
 func (j *Journal) Close() error {
+	j.opening.Lock()
+	defer j.opening.Unlock()
 	if j.changes == nil {
 		return nil
 	}
-	return errors.Join(j.changesFile.Close(), j.changes.Close(), j.open.Close())
+	err := errors.Join(j.changesFile.Close(), j.changes.Close(), j.open.Close())
+	j.changes, j.failed = nil, true
+	return err
 }
 
 func (j *Journal) unusable(err error) {
@@ -107,38 +146,16 @@ func (j *Journal) unusable(err error) {
 
 // prepare makes the directory and opens it.
 func (j *Journal) prepare() error {
-	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(j.dir)
+	root, err := atomicfile.PrivateDir(j.dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	fi, err := root.Stat(".")
-	if err != nil {
-		return err
-	}
-	if !ownedByUs(fi) {
-		return fmt.Errorf("%s belongs to another user", j.dir)
-	}
-	if fi.Mode().Perm() != 0o700 {
-		if err := root.Chmod(".", 0o700); err != nil {
-			return err
-		}
-	}
 	for _, name := range []string{changesDir, openDir} {
 		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	probe := filepath.Join(openDir, ".probe")
-	f, err := root.OpenFile(probe, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	f.Close()
-	root.Remove(probe)
 	changes, err := root.OpenRoot(changesDir)
 	if err != nil {
 		return err
@@ -197,31 +214,22 @@ func made(id string) (at time.Time, ok bool) {
 	return time.Unix(idEpoch, n*idUnit), true
 }
 
-// lock takes the change id for the caller until unlock is called; ok is false
-// where somebody else has it.
-func (j *Journal) lock(id string) (unlock func(), ok bool) {
-	f, err := j.open.OpenFile(id, os.O_RDWR|os.O_CREATE, 0o600)
+// lock takes the change id for the caller until unlock is called; the error is
+// like [filelock.ErrLocked] where somebody else has it.
+func (j *Journal) lock(id string) (unlock func(), err error) {
+	f, err := filelock.Open(j.open, id, filelock.Exclusive)
 	if err != nil {
-		return nil, false
+		return nil, err
 	}
-	if tryLock(f) {
-		// Who had it before may have removed the file meanwhile.
-		mine, err := f.Stat()
-		now, nerr := j.open.Lstat(id)
-		if err == nil && nerr == nil && os.SameFile(mine, now) {
-			return func() {
-				j.open.Remove(id)
-				f.Close()
-			}, true
-		}
-	}
-	f.Close()
-	return nil, false
+	return func() {
+		j.open.Remove(id)
+		f.Close()
+	}, nil
 }
 
 // list returns the ids of all changes, oldest first.
 func (j *Journal) list() ([]string, error) {
-	if j.changes == nil {
+	if j.use(false) != nil {
 		return nil, nil
 	}
 	f, err := j.changes.Open(".")
@@ -313,8 +321,8 @@ func (j *Journal) grown(id string, bytes int64) {
 
 // remove drops a change unless somebody is at work on it.
 func (j *Journal) remove(id string) bool {
-	unlock, ok := j.lock(id)
-	if !ok {
+	unlock, err := j.lock(id)
+	if err != nil {
 		return false
 	}
 	defer unlock()
@@ -352,8 +360,8 @@ func (j *Journal) recover() {
 		if _, ok := made(id); !ok {
 			continue
 		}
-		unlock, ok := j.lock(id)
-		if !ok {
+		unlock, err := j.lock(id)
+		if err != nil {
 			continue // its process lives
 		}
 		if err := j.complete(id); err != nil {

@@ -188,7 +188,7 @@ func (s *scratch) put(p *Part, name, content string, mode atomicfile.Mode) {
 
 func (s *scratch) delete(p *Part, name string) {
 	s.Helper()
-	_, err := filetree.Delete(s.Context(), s.entry(name), true, p, nil)
+	_, err := filetree.Delete(s.Context(), s.w, s.entry(name), true, p, nil)
 	s.ok(err)
 }
 
@@ -267,7 +267,7 @@ var operations = []struct {
 	{"delete a link", func(s *scratch, p *Part) { s.delete(p, "l") }, nil, false},
 	{"delete a hard link", func(s *scratch, p *Part) { s.delete(p, "twin1") }, nil, false},
 	{"delete an empty directory", func(s *scratch, p *Part) {
-		_, err := filetree.Delete(s.Context(), s.entry("d/hollow"), false, p, nil)
+		_, err := filetree.Delete(s.Context(), s.w, s.entry("d/hollow"), false, p, nil)
 		s.ok(err)
 	}, []string{"d/hollow"}, false},
 	{"delete a tree", func(s *scratch, p *Part) { s.delete(p, "d") }, []string{"d", "d/sub", "d/sub/deep", "d/hollow", "d/closed"}, false},

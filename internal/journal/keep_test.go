@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -21,6 +22,9 @@ func (s *scratch) kept() []string {
 	s.Helper()
 	var names []string
 	s.ok(filepath.WalkDir(filepath.Join(s.state, changesDir), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // nothing was ever kept
+		}
 		if err == nil && !d.IsDir() && d.Name() != recordName {
 			names = append(names, d.Name())
 		}
@@ -207,13 +211,40 @@ func TestUnusableDirectory(t *testing.T) {
 // A directory that goes away under a server is an unusable one.
 func TestDirectoryGone(t *testing.T) {
 	s := newScratch(t)
+	s.write("a", "older", 0o600)
+	s.change("test", func(p *Part) { s.put(p, "a", "old", atomicfile.Overwrite) })
 	s.ok(os.RemoveAll(s.state))
-	s.write("a", "old", 0o600)
 	if m := s.change("test", func(p *Part) { s.put(p, "a", "new", atomicfile.Overwrite) }); !unkept(m) || s.read("a") != "new" {
 		t.Errorf("mark %+v, a holds %q", m, s.read("a"))
 	}
 	if n := strings.Count(s.log.String(), "level=WARN"); n != 1 {
 		t.Errorf("log: %s", s.log)
+	}
+}
+
+// The directory is made with the first change that destroys or makes something,
+// and not by looking for changes.
+func TestNothingIsMadeBeforeTheFirstChange(t *testing.T) {
+	s := newScratch(t)
+	if list, err := s.undoer().Recent(5); err != nil || len(list) > 0 {
+		t.Errorf("recent: %v, %v", list, err)
+	}
+	for _, id := range []string{"", s.j.newID()} {
+		_, err := s.undoer().Undo(t.Context(), id, false)
+		wantCode(t, err, fault.FSNotFound)
+	}
+	s.change("test", func(p *Part) {})
+	if _, err := os.Lstat(filepath.Dir(s.state)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s: %v", filepath.Dir(s.state), err)
+	}
+	s.change("test", func(p *Part) { s.put(p, "a", "new", atomicfile.Overwrite) })
+	s.j = s.journal(testMax) // another server, which has changed nothing yet
+	if list, err := s.undoer().Recent(5); err != nil || len(list) != 1 {
+		t.Errorf("recent: %v, %v", list, err)
+	}
+	s.undo("")
+	if _, err := os.Lstat(s.path("a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
 	}
 }
 
@@ -235,8 +266,7 @@ func TestSwitchedOff(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	s := newScratch(t)
-	s.ok(os.Chmod(s.state, 0o755))
-	s.j = s.journal(testMax)
+	s.ok(os.MkdirAll(s.state, 0o755))
 	s.write("a", "old", 0o644)
 	s.change("test", func(p *Part) { s.put(p, "a", "new", atomicfile.Overwrite) })
 	n := 0
@@ -369,7 +399,7 @@ func TestFailedStepsAreForgotten(t *testing.T) {
 	s := newScratch(t)
 	s.fill()
 	if m := s.change("test", func(p *Part) {
-		_, err := filetree.Delete(t.Context(), s.entry("d"), false, p, nil)
+		_, err := filetree.Delete(t.Context(), s.w, s.entry("d"), false, p, nil)
 		wantCode(t, err, fault.FSDeleteFailed)
 		job := &atomicfile.Job{Place: s.at("a"), Content: "new", IfMatch: "no such etag", Keep: p}
 		s.ok(s.w.Run(t.Context(), []*atomicfile.Job{job}, nil))
@@ -383,7 +413,7 @@ func TestFailedStepsAreForgotten(t *testing.T) {
 		t.Errorf("mark is %+v", m)
 	}
 	if m := s.change("test", func(p *Part) {
-		_, err := filetree.Delete(t.Context(), s.entry("d"), false, p, nil)
+		_, err := filetree.Delete(t.Context(), s.w, s.entry("d"), false, p, nil)
 		wantCode(t, err, fault.FSDeleteFailed)
 	}); m != (Mark{}) {
 		t.Errorf("mark of a change that failed is %+v", m)

@@ -166,13 +166,13 @@ func (w *worker) change() error {
 	case what == 3:
 		at, err := w.roots.Resolve(pick(dirs))
 		if err == nil {
-			_, err = filetree.Delete(ctx, at, true, p, nil)
+			_, err = filetree.Delete(ctx, w.w, at, true, p, nil)
 		}
 		return err
 	case what == 4:
 		at, err := w.roots.Resolve(pick(files))
 		if err == nil {
-			_, err = filetree.Delete(ctx, at, true, p, nil)
+			_, err = filetree.Delete(ctx, w.w, at, true, p, nil)
 		}
 		return err
 	}

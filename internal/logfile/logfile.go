@@ -16,6 +16,7 @@ import (
 	slogmulti "github.com/samber/slog-multi"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 )
 
 const (
@@ -125,7 +126,7 @@ func open(path string) (*os.File, error) {
 	if err == nil && !fi.Mode().IsRegular() {
 		err = fmt.Errorf("%s is not a regular file", path)
 	}
-	if err == nil && !ownedByUs(fi) {
+	if err == nil && !fileinfo.Own(fi) {
 		err = fmt.Errorf("%s belongs to another user", path)
 	}
 	if err != nil {
@@ -146,11 +147,10 @@ func open(path string) (*os.File, error) {
 // rotate renames the open log f at path to path+".1", unless another server has
 // done so since f was opened.
 func rotate(f *os.File, path string) error {
-	unlock, err := lock(f)
-	if err != nil {
-		return err
+	// Where it cannot be locked, what is at path decides alone.
+	if filelock.Lock(context.Background(), f, filelock.Exclusive) == nil {
+		defer filelock.Unlock(f)
 	}
-	defer unlock()
 	mine, err := f.Stat()
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ package logfile
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 )
 
@@ -14,8 +13,3 @@ func openOwn(path string) (*os.File, error) {
 	}
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
-
-func ownedByUs(fs.FileInfo) bool { return true }
-
-// lock does nothing here: an open file cannot be renamed by two at once.
-func lock(*os.File) (unlock func(), err error) { return func() {}, nil }

@@ -82,7 +82,7 @@ func TestImportsRunOneWay(t *testing.T) {
 			case name == "ops/all":
 				ok = strings.HasPrefix(i, "ops/")
 			case strings.HasPrefix(name, "ops/"):
-				ok = i == "registry" || i == "registry/fault" || i == "registry/place" || strings.HasPrefix(name, i+"/") || strings.HasPrefix(i, name+"/") || i == "ops/core" ||
+				ok = i == "registry" || i == "registry/fault" || i == "registry/place" || strings.HasPrefix(name, i+"/") || strings.HasPrefix(i, name+"/") || i == "ops/core" || i == "ops/change" ||
 					strings.HasPrefix(i, "internal/") && !slices.Contains(above, i) && i != "internal/stdio" && i != "internal/roots"
 			default:
 				ok = false

@@ -3,14 +3,10 @@ package patch
 import (
 	"context"
 	"errors"
-	"io"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
@@ -51,29 +47,6 @@ type Plan struct {
 	order []*node // as the patch mentions them
 	read  int64   // bytes of files held
 	seen  int64   // bytes gone through for hunks
-}
-
-// A node is a path that the patch mentions.
-type node struct {
-	at      place.Place
-	link    bool        // the name is a symbolic link to it
-	was, is version     // before, and as far as the plan has come
-	info    fs.FileInfo // before; nil where there was nothing
-	leaves  bool        // some step deletes it or renames it
-	made    bool        // a step has put it there
-	x       *bool       // whether it becomes executable; nil leaves that
-	tag     string      // etag before, where it was needed
-	now     string      // etag after
-	steps   []*Step
-	failed  bool // a step that mentions it has
-}
-
-// A version is a file at some time. Its text is that of before the patch until
-// a step changes it, and then read only where it is needed.
-type version struct {
-	exists bool
-	text   *string // nil while it is not read
-	of     *node   // the file that it came from; nil for a new one
 }
 
 // NewPlan finds out what files comes to below o.Base. What fails for a file is
@@ -146,79 +119,6 @@ func (p *Plan) open(s *Step) (err error) {
 	return nil
 }
 
-// node returns the node that name leads to.
-func (p *Plan) node(name string, s *Step) (*node, error) {
-	at, err := p.place(name)
-	if err != nil {
-		return nil, err
-	}
-	n := p.nodes[at.Abs]
-	if n == nil {
-		entry, err := at.Entry()
-		if err != nil {
-			return nil, err
-		}
-		n = &node{at: at, link: entry.Abs != at.Abs}
-		fi, err := at.Stat()
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return nil, err
-		case fi.IsDir():
-			return nil, fault.New(fault.FSIsDirectory, "%s is a directory; a patch changes files", name)
-		default:
-			if err := place.Ordinary(at.Abs, fi.Mode()); err != nil {
-				return nil, err
-			}
-			n.info, n.was = fi, version{exists: true, of: n}
-			n.is = n.was
-		}
-		p.nodes[at.Abs] = n
-		p.order = append(p.order, n)
-	}
-	n.steps = append(n.steps, s)
-	return n, nil
-}
-
-// place resolves a name of the patch, which is not a parameter that the path
-// guard has seen.
-func (p *Plan) place(name string) (place.Place, error) {
-	local := filepath.FromSlash(name)
-	switch {
-	case !filepath.IsLocal(local) || filepath.Clean(local) == ".":
-		return place.Place{}, fault.New(fault.FSBadPathInput, "the patch names %q; names are relative to base_path, without \"..\" and not absolute", fault.ClipTo(name, repeated))
-	case inGit(local):
-		return place.Place{}, fault.New(fault.FSAccessDenied, "%s lies in the .git directory, which patches do not change", name)
-	}
-	at, err := p.o.Base.Guard.Resolve(filepath.Join(p.o.Base.Abs, local))
-	if err != nil {
-		return at, err
-	}
-	if below, err := filepath.Rel(p.o.Base.Abs, at.Abs); err != nil || inGit(below) {
-		return place.Place{}, fault.New(fault.FSAccessDenied, "%s leads into a .git directory, which patches do not change", name)
-	}
-	return at, nil
-}
-
-// inGit reports whether an element of a path is, or may be for some file
-// system, that of git's own directory.
-func inGit(path string) bool {
-	for e := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
-		e, _, _ = strings.Cut(e, ":") // streams of NTFS
-		e = strings.Map(func(r rune) rune {
-			switch {
-			case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-				return -1 // ignored in names by HFS+
-			}
-			return r
-		}, strings.TrimRight(e, " ."))
-		if strings.EqualFold(e, ".git") || strings.EqualFold(e, "git~1") {
-			return true
-		}
-	}
-	return false
-}
-
 // work carries a step out on the versions of its nodes.
 func (p *Plan) work(ctx context.Context, s *Step) error {
 	if s.Action == Modify && !s.at.is.exists && startsEmpty(s.File) {
@@ -267,7 +167,7 @@ func (p *Plan) work(ctx context.Context, s *Step) error {
 			if p.seen += int64(len(text)); p.seen > passes*p.o.MaxBytes {
 				return fault.New(fault.LimitExceeded, "the patch has too many parts for files as large as %s; give all hunks of a file after one header", s.Name())
 			}
-			if applied, text, err = rewrite(ctx, s.File, text); err != nil {
+			if applied, text, err = applyTo(ctx, s.File, text); err != nil {
 				return err
 			}
 			if len(applied.Splices) > 0 {
@@ -315,8 +215,8 @@ func startsEmpty(f *File) bool {
 	return len(f.Hunks) == 1 && f.Hunks[0].OldStart == 0 && len(f.Hunks[0].side('+')) == 0
 }
 
-// rewrite applies the hunks of f to a file's bytes and returns the new ones.
-func rewrite(ctx context.Context, f *File, old string) (*Applied, string, error) {
+// applyTo applies the hunks of f to a file's bytes and returns the new ones.
+func applyTo(ctx context.Context, f *File, old string) (*Applied, string, error) {
 	wide := strings.HasPrefix(old, "\xff\xfe") || strings.HasPrefix(old, "\xfe\xff")
 	if !wide && strings.Contains(old[:min(len(old), binaryHead)], "\x00") {
 		return nil, "", fault.New(fault.InvalidParameter, "%s is a binary file (it has NUL bytes); only text can be patched", f.Old)
@@ -365,80 +265,9 @@ func of(f *File, err error) error {
 	return err
 }
 
-// text reads v where it is not read yet.
-func (p *Plan) text(ctx context.Context, v *version) (string, error) {
-	if v.text == nil {
-		if v.of.was.text == nil {
-			text, err := p.load(ctx, v.of)
-			if err != nil {
-				return "", err
-			}
-			v.of.was.text = &text
-		}
-		v.text = v.of.was.text
-	}
-	return *v.text, nil
-}
-
-// load reads the file of n.
-func (p *Plan) load(ctx context.Context, n *node) (string, error) {
-	f, fi, err := n.at.OpenFileOnly()
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if fi.Size() > p.o.MaxBytes {
-		return "", fault.New(fault.LimitExceeded, "%s has %d bytes; a file to be patched may have at most %d (CONDUIT_MAX_FILE_READ_BYTES)", n.at.Abs, fi.Size(), p.o.MaxBytes)
-	}
-	var b strings.Builder
-	b.Grow(int(fi.Size()))
-	size, err := io.Copy(&b, io.LimitReader(f, p.o.MaxBytes+1))
-	if err != nil {
-		return "", fault.Hide(fault.FSReadFailed, err, "%s could not be read to its end", n.at.Abs)
-	}
-	if p.read += size; size > p.o.MaxBytes || p.read > filesAtOnce*p.o.MaxBytes {
-		return "", fault.New(fault.LimitExceeded, "the files of the patch have more than %d bytes together (%d times CONDUIT_MAX_FILE_READ_BYTES); patch them in several calls", filesAtOnce*p.o.MaxBytes, filesAtOnce)
-	}
-	return b.String(), ctx.Err()
-}
-
 // passes is how often a file of the largest size may be gone through: a file
 // may have several parts in a patch.
 const passes = 40
-
-// filesAtOnce is how many files of the largest size a patch may change.
-const filesAtOnce = 4
-
-// match refuses a file that has not the etag asked for.
-func (p *Plan) match(ctx context.Context, n *node) error {
-	have, err := p.etag(ctx, n)
-	if err == nil && have != p.o.IfMatch {
-		return fault.New(fault.PreconditionFailed, "%s has changed: its etag is %s, not the if_match given; read it again before patching", n.at.Abs, have)
-	}
-	return err
-}
-
-// etag is that of the file as it was.
-func (p *Plan) etag(ctx context.Context, n *node) (string, error) {
-	if n.tag == "" {
-		text, err := p.text(ctx, &n.was)
-		if err != nil {
-			return "", err
-		}
-		if n.tag, err = tagOf(ctx, text); err != nil {
-			return "", err
-		}
-	}
-	return n.tag, nil
-}
-
-func tagOf(ctx context.Context, text string) (string, error) {
-	sum, err := etag.Sum(ctx, strings.NewReader(text))
-	if err != nil {
-		return "", err
-	}
-	return etag.Of(sum), nil
-}
 
 // settle decides which renames are moves, and reads what the others need.
 func (p *Plan) settle(ctx context.Context) error {

@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // FuzzPlan checks that edits end in a text that is as far from the old one as
-// they say, or in an error with a code.
+// they say, or in a reason.
 func FuzzPlan(f *testing.F) {
 	f.Add("a\r\nb\nc", "b\nc", "x\ny", 1, 0, uint8(0))
 	f.Add("\ta\n\tb\n", "a\nb\n", "a\n  c\nb\n", 0, 2, uint8(1))
@@ -61,10 +61,10 @@ func FuzzPlan(f *testing.F) {
 			}
 			p, err := d.Plan(t.Context(), edits, textedit.Matching(how%3))
 			if err != nil {
-				if coded := new(fault.Error); !errors.As(err, &coded) {
-					t.Fatalf("%v has no code", err)
-				} else if len(coded.Message) > 4096 {
-					t.Fatalf("%d bytes: %s", len(coded.Message), coded.Message)
+				if reason := textedit.Reason(nil); !errors.As(err, &reason) {
+					t.Fatalf("%v is no reason", err)
+				} else if len(reason.Error()) > 4096 {
+					t.Fatalf("%d bytes: %s", len(reason.Error()), reason)
 				}
 				continue
 			}

@@ -40,35 +40,16 @@ func (d *Doc) miss(ctx context.Context, i int, old string, m Matching) error {
 	if err != nil {
 		return err
 	}
-	how := "not in the file"
-	if m == Whitespace || m == Auto && strings.Contains(old, "\n") {
-		how += ", not even with other white space"
+	r := &Miss{
+		Edit:       i,
+		Anyhow:     m == Whitespace || m == Auto && strings.Contains(old, "\n"),
+		Charset:    !isASCII(old) && d.name == "" && !utf8.ValidString(d.text),
+		Incomplete: !whole,
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, ".old_text is %s.", how)
-	if !isASCII(old) && d.name == "" && !utf8.ValidString(d.text) {
-		b.WriteString(" The file is not UTF-8: name its charset, such as windows-1252.")
-	}
-	if len(list) == 0 {
-		b.WriteString(" Nothing in it is like that; read the file again.")
-		return wrong(i, "%s", b.String())
-	}
-	b.WriteString(" Most like it, with [-what only old_text has-] and {+what only the file has+}:")
 	for _, n := range list {
-		at := fmt.Sprintf("line %d", n.first)
-		if n.last > n.first {
-			at = fmt.Sprintf("lines %d-%d", n.first, n.last)
-		}
-		blank := ""
-		if d.blankly(bare, n) {
-			blank = ", and only in white space not"
-		}
-		fmt.Fprintf(&b, "\n%s, %d %% alike%s:%s", at, min(99, int(n.score*100)), blank, d.compare(bare, n))
+		r.Near = append(r.Near, Near{First: n.first, Last: n.last, Percent: min(99, int(n.score*100)), Blank: d.blankly(bare, n), Compared: d.compare(bare, n)})
 	}
-	if !whole {
-		b.WriteString("\n(Not all of the file was looked at, since that takes too long.)")
-	}
-	return wrong(i, "%s", b.String())
+	return r
 }
 
 // nearest returns the runs of lines that are most like old, the most first, and

@@ -158,6 +158,8 @@ func TestManyEdits(t *testing.T) {
 	}
 }
 
+var words = textedit.Vocabulary{Edit: func(i int) string { return fmt.Sprintf("edits[%d]", i) }, Old: "old_text", At: "insert_at_line"}
+
 func TestPlanRefuses(t *testing.T) {
 	lines := strings.Repeat("x\n", 20)
 	for _, c := range []struct {
@@ -166,12 +168,6 @@ func TestPlanRefuses(t *testing.T) {
 		edits      []E
 		say        string
 	}{
-		{"no place", "a", 0, []E{{New: "x"}}, "edits[0] names no place"},
-		{"two places", "a", 0, []E{{Old: "a", First: 1}}, "edits[0] names more than one place"},
-		{"an end alone", "a", 0, []E{{Last: 1}}, "has an end_line but no start_line"},
-		{"a count without text", "a", 0, []E{{First: 1, Expect: 1}}, "belong to old_text"},
-		{"a position without a line", "a", 0, []E{{Old: "a", After: true}}, "position belongs to insert_at_line"},
-		{"nothing to insert", "a", 0, []E{{At: 1}}, ".new_text is required with insert_at_line"},
 		{"behind the end", "a\n", 0, []E{{First: 2, New: "x"}}, "edits[0].start_line is 2, but the lines of the file end at 1"},
 		{"in front of the beginning", "a\n", 0, []E{{First: -2, New: "x"}}, "start_line is -2"},
 		{"far behind the end", "a\n", 0, []E{{At: 3, New: "x"}}, "insert_at_line is 3"},
@@ -194,7 +190,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"not UTF-8", "caf\xe9\n", 0, []E{{Old: "café"}}, "name its charset"},
 	} {
 		_, _, err := edited(t, c.text, c.m, c.edits...)
-		code, message := fault.Of(err)
+		code, message := fault.Of(words.Word(err))
 		if code != fault.InvalidParameter || !strings.Contains(message, c.say) {
 			t.Errorf("%s: %s %q, want one that says %q", c.what, code, message, c.say)
 		}
@@ -212,7 +208,7 @@ func TestMissesShowWhatIsThere(t *testing.T) {
 		{"in order of likeness", "\treturn a  *  b", []string{"line 10, 85 % alike, and only in white space not: \\treturn a [- * -]{+*+} b", "line 2, "}},
 	} {
 		_, _, err := edited(t, text, textedit.Exact, E{Old: c.old})
-		_, message := fault.Of(err)
+		_, message := fault.Of(words.Word(err))
 		for _, say := range c.says {
 			if !strings.Contains(message, say) {
 				t.Errorf("%s: it does not say %q:\n%s", c.what, say, message)
@@ -224,8 +220,37 @@ func TestMissesShowWhatIsThere(t *testing.T) {
 	}
 	long := strings.Repeat("abcdefghij klmnop\tqrst日本\r\n", 400)
 	_, _, err := edited(t, long, textedit.Exact, E{Old: strings.Repeat("abcdefghij KLMNOP\tqrst日本\n", 200)})
-	if _, message := fault.Of(err); len(message) > 1536 || !strings.Contains(message, "[-KLMNOP-]{+klmnop+}") {
+	if _, message := fault.Of(words.Word(err)); len(message) > 1536 || !strings.Contains(message, "[-KLMNOP-]{+klmnop+}") {
 		t.Errorf("%d bytes: %s", len(message), message)
+	}
+}
+
+// Callers say a reason with their own names.
+func TestReasonsInOtherWords(t *testing.T) {
+	words := textedit.Vocabulary{Edit: func(i int) string { return fmt.Sprintf("blocks[%d]", i) }, Old: "search", At: "start_line"}
+	for _, c := range []struct {
+		edits  []E
+		reason textedit.Reason
+		say    string
+	}{
+		{[]E{{Old: "a lime of text"}}, &textedit.Miss{}, "blocks[0].search is not in the file. Most like it, with [-what only search has-] and"},
+		{[]E{{Old: "text", New: "x"}, {Old: "a", Occurrence: 3}}, &textedit.Count{}, "blocks[1].occurrence is 3, but search stands in the file 2 times, at lines 1, 2"},
+		{[]E{{At: 9, New: "x"}}, &textedit.NoLine{}, "blocks[0].start_line is 9, but the lines of the file end at 2"},
+		{[]E{{First: 2, Last: 1}}, &textedit.Backwards{}, "blocks[0]: start_line 2 lies after"},
+		{[]E{{First: 1, Last: 2}, {First: 2}}, &textedit.Overlap{}, "blocks[0] (lines 1-2) and blocks[1] (line 2) overlap"},
+		{[]E{{Old: "xyz"}, {Old: "uvw"}}, &textedit.Several{}, "The same call fails for blocks[1] too."},
+	} {
+		_, _, err := edited(t, "a line of text\na\n", textedit.Exact, c.edits...)
+		if got, want := fmt.Sprintf("%T", err), fmt.Sprintf("%T", c.reason); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		code, message := fault.Of(words.Word(err))
+		if code != fault.InvalidParameter || !strings.Contains(message, c.say) {
+			t.Errorf("%s %q, want one that says %q", code, message, c.say)
+		}
+	}
+	if err := words.Word(context.Canceled); err != context.Canceled {
+		t.Error(err)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -117,7 +118,7 @@ func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive 
 		if err != nil {
 			return nil, err
 		}
-		if tryLock(f, exclusive) {
+		if filelock.TryLock(f, filelock.Mode(!exclusive)) == nil {
 			// Who had it before may have removed the file meanwhile.
 			mine, err := f.Stat()
 			now, nerr := st.Lstat(path)

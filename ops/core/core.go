@@ -3,7 +3,7 @@
 package core
 
 import (
-	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
@@ -25,6 +25,6 @@ func init() {
 				Needs: []string{"read.content"},
 			},
 		},
-		Own: registry.Directories[journal.Settings],
+		Own: change.Own,
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -29,10 +30,10 @@ type deleteResult struct {
 }
 
 func buildDelete(cfg journal.Settings, env *registry.Env) (registry.Func[paths, []deleteResult], error) {
-	c, err := newChanger(cfg, env)
+	files, err := change.Shared(cfg, env)
 	return func(ctx context.Context, in paths) ([]deleteResult, error) {
-		change := c.journal.Begin(deleteDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(deleteDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Paths, func(ctx context.Context, p registry.Path) (deleteResult, error) {
 			r := deleteResult{Path: p.String()}
 			at, err := p.Entry()
@@ -43,8 +44,8 @@ func buildDelete(cfg journal.Settings, env *registry.Env) (registry.Func[paths, 
 			if len(in.Paths) == 1 { // of several, the paths are what is counted
 				progress = func(done, total int64) { registry.Progress(ctx, done, total, "") }
 			}
-			part := change.Part()
-			_, err = filetree.Delete(ctx, at, true, part, progress)
+			part := c.Part()
+			_, err = filetree.Delete(ctx, files.Writer, at, true, part, progress)
 			r.Mark = part.Mark()
 			if code, _ := fault.Of(err); err != nil && code == fault.FSNotFound {
 				r.Note, err = "Path not found, nothing to delete", nil

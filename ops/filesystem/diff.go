@@ -71,17 +71,17 @@ func (r diffResults) MarshalJSON() ([]byte, error) {
 func (diffResults) JSONSchema() *jsonschema.Schema { return schemaOf[judged]() }
 
 func buildDiff(cfg rewriteSettings, env *registry.Env) (registry.Func[diffParams, diffResults], error) {
-	c, err := newChanger(cfg.Settings, env)
+	files, engine, err := rewriting(cfg, env)
 	return func(ctx context.Context, in diffParams) (diffResults, error) {
 		if err := in.unique(); err != nil {
 			return nil, err
 		}
-		change := c.journal.Begin(diffDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(diffDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Changes, func(ctx context.Context, f diffChange) (diffResult, error) {
 			r := diffResult{Path: f.Path.String()}
-			part := change.Part()
-			_, err := c.rewrite(ctx, f.Path, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
+			part := c.Part()
+			_, err := rewritten(ctx, engine, f.Path, part, true, func(old []byte) ([]byte, error) {
 				d, err := parsed(f.Path, old)
 				if err != nil {
 					return nil, err
@@ -92,7 +92,7 @@ func buildDiff(cfg rewriteSettings, env *registry.Env) (registry.Func[diffParams
 				}
 				plan, err := d.Plan(ctx, edits, textedit.Exact)
 				if err != nil {
-					return nil, about(f.Path, asDiffs(err))
+					return nil, about(f.Path, blocks.Word(err))
 				}
 				content, err := d.Apply(plan.Splices)
 				if err != nil {
@@ -122,13 +122,8 @@ func (in diffParams) unique() error {
 	return nil
 }
 
-// asDiffs is err in which edits are called blocks.
-func asDiffs(err error) error {
-	if code, message := fault.Of(err); code == fault.InvalidParameter {
-		return fault.New(code, "%s", strings.NewReplacer("edits[", "diffs[", ".insert_at_line", ".start_line").Replace(message))
-	}
-	return err
-}
+// blocks are what edits are called in errors.
+var blocks = textedit.Vocabulary{Edit: func(i int) string { return fmt.Sprintf("diffs[%d]", i) }, Old: "search", At: "start_line"}
 
 // edits checks the blocks against the file. Where one does not agree r gets the
 // lines it names.

@@ -89,18 +89,18 @@ type edited struct {
 }
 
 func buildEdit(cfg rewriteSettings, env *registry.Env) (registry.Func[editParams, editResults], error) {
-	c, err := newChanger(cfg.Settings, env)
+	files, engine, err := rewriting(cfg, env)
 	return func(ctx context.Context, in editParams) (editResults, error) {
 		matchers, err := in.matchers()
 		if err != nil {
 			return nil, err
 		}
-		change := c.journal.Begin(editDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(editDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.files(), func(ctx context.Context, e edited) (editResult, error) {
 			r := editResult{Path: e.path.String(), Status: "success"}
-			part := change.Part()
-			changed, err := c.rewrite(ctx, e.path, cfg.MaxRead, part, !in.DryRun, func(old []byte) ([]byte, error) {
+			part := c.Part()
+			changed, err := rewritten(ctx, engine, e.path, part, !in.DryRun, func(old []byte) ([]byte, error) {
 				d, err := parsed(e.path, old)
 				if err != nil {
 					return nil, err
@@ -198,7 +198,10 @@ func (in editParams) plan(ctx context.Context, d *textedit.Doc, e edited, matche
 			own, of, err = in.Changes[i].byLines(ctx, d)
 		}
 		if err != nil {
-			return nil, renamed(err, fmt.Sprintf("changes[%d]", i))
+			if why, ok := err.(missing); ok {
+				err = fault.New(fault.InvalidParameter, "changes[%d]%s", i, why)
+			}
+			return nil, words(i).Word(err)
 		}
 		of.change = i
 		splices, claims = append(splices, own...), append(claims, of)
@@ -213,157 +216,10 @@ func (in editParams) plan(ctx context.Context, d *textedit.Doc, e edited, matche
 	return splices, nil
 }
 
-// renamed is err, in which an edit is called by the name and the parameters it
-// has here.
-func renamed(err error, name string) error {
-	code, message := fault.Of(err)
-	if code != fault.InvalidParameter {
-		return err
-	}
-	return fault.New(code, "%s", strings.NewReplacer("edits[0]", name, ".old_text", ".search_pattern", "what only old_text has", "what only search_pattern has",
-		".insert_at_line", ".start_line").Replace(message))
-}
-
-// missing is the error of a change whose pattern is not found.
-func missing(format string, args ...any) error {
-	return fault.New(fault.InvalidParameter, "edits[0]"+format, args...)
-}
-
-// byLines replaces, deletes or inserts whole lines.
-func (c editChange) byLines(ctx context.Context, d *textedit.Doc) ([]textedit.Splice, claim, error) {
-	e := textedit.Edit{}
-	if c.Replace != nil {
-		e.New = *c.Replace
-	}
-	var of claim
-	if c.Search == "" {
-		e.At = c.Start
-		if c.Indent {
-			e.New = indented(e.New, deeper(d, c.Start))
-		}
-		at := d.Start(min(c.Start, d.Lines()+1))
-		of = claim{from: at, to: at}
-	} else {
-		first, last, err := c.find(ctx, d)
-		if err != nil {
-			return nil, of, err
-		}
-		if c.Indent && e.New != "" && !c.fits(lineOf(d, first)) {
-			e.New = d.Reindent(first, last, c.Search, e.New)
-		}
-		e.First, e.Last = first, last
-		of = claim{from: d.Start(first), to: d.Start(last + 1)}
-	}
-	plan, err := d.Plan(ctx, []textedit.Edit{e}, textedit.Exact)
-	return plan.Splices, of, err
-}
-
-// lineOf is line n of d without its end.
-func lineOf(d *textedit.Doc, n int) string {
-	return strings.TrimSuffix(strings.TrimSuffix(d.Text()[d.Start(n):d.Start(n+1)], "\n"), "\r")
-}
-
-// deeper is the indentation of line n or of the line before it, whichever has
-// more: what is inserted between the head of a block and its first line belongs
-// to the block, and so does what comes after its last.
-func deeper(d *textedit.Doc, n int) (indent string) {
-	for k := max(1, n-1); k <= min(n, d.Lines()); k++ {
-		if own := indentation(lineOf(d, k)); len(own) > len(indent) {
-			indent = own
-		}
-	}
-	return indent
-}
-
-func indentation(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
-
-// indented puts indent in front of each line of text that is not blank; text
-// that begins with an indentation has its own.
-func indented(text, indent string) string {
-	lines := strings.Split(text, "\n")
-	if indent == "" || indentation(text) != "" {
-		return text
-	}
-	for i, l := range lines {
-		if strings.TrimSpace(l) != "" {
-			lines[i] = indent + l
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// fits reports whether the new text is indented as line is, which the pattern is
-// not: then it was written for the file as it is.
-func (c editChange) fits(line string) bool {
-	indent := indentation(line)
-	if indent == "" || strings.HasPrefix(c.Search, indent) {
-		return false
-	}
-	for l := range strings.Lines(*c.Replace) {
-		if strings.TrimSpace(l) != "" && !strings.HasPrefix(l, indent) {
-			return false
-		}
-	}
-	return true
-}
-
-// find returns the lines that the pattern agrees with.
-func (c editChange) find(ctx context.Context, d *textedit.Doc) (first, last int, err error) {
-	agreed := func(line string) string {
-		if c.Loose {
-			return strings.TrimLeft(line, " \t")
-		}
-		return line
-	}
-	want := strings.Split(strings.TrimSuffix(strings.ReplaceAll(c.Search, "\r\n", "\n"), "\n"), "\n")
-	for i := range want {
-		want[i] = agreed(want[i])
-	}
-	var have []string
-	if c.Start <= d.Lines() {
-		for l := range strings.Lines(d.Text()[d.Start(c.Start):]) {
-			have = append(have, agreed(strings.TrimSuffix(strings.TrimSuffix(l, "\n"), "\r")))
-		}
-	}
-	found := 0
-	for i := 0; i+len(want) <= len(have); i++ {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return 0, 0, ctx.Err()
-		}
-		if slices.Equal(have[i:i+len(want)], want) {
-			if found++; found == c.Occurrence {
-				return c.Start + i, c.Start + i + len(want) - 1, nil
-			}
-		}
-	}
-	if found > 0 {
-		return 0, 0, c.tooFew(found)
-	}
-	return 0, 0, c.miss(ctx, d)
-}
-
-// tooFew is the error where fewer places are found than match_occurrence says.
-func (c editChange) tooFew(found int) error {
-	if found == 0 {
-		return missing(".search_pattern has no match from line %d on", c.Start)
-	}
-	return missing(".match_occurrence is %d, but the matches of search_pattern from line %d on are no more than %d", c.Occurrence, c.Start, found)
-}
-
-// miss says what the file has that is like the pattern.
-func (c editChange) miss(ctx context.Context, d *textedit.Doc) error {
-	plan, err := d.Plan(ctx, []textedit.Edit{{Old: c.Search, Occurrence: 1}}, textedit.Whitespace)
-	if err != nil {
-		return err // it shows the nearest lines
-	}
-	at := d.Line(plan.Splices[0].From)
-	switch {
-	case at < c.Start:
-		return missing(".search_pattern stands in the file at line %d, but not from start_line %d on", at, c.Start)
-	case len(plan.Loose) > 0:
-		return missing(".search_pattern agrees with line %d but for white space that counts; correct it%s", at, map[bool]string{false: ", or leave ignore_leading_whitespace at true"}[c.Loose])
-	}
-	return missing(".search_pattern stands in line %d, but is not the whole line; give whole lines, or an expression with use_regex", at)
+// words are what a change and its parameters are called in errors. It is planned
+// by itself, as the first of one.
+func words(change int) textedit.Vocabulary {
+	return textedit.Vocabulary{Edit: func(int) string { return fmt.Sprintf("changes[%d]", change) }, Old: "search_pattern", At: "start_line"}
 }
 
 // byExpression replaces or deletes a match of m.

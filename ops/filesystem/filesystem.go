@@ -17,8 +17,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -30,7 +29,7 @@ func init() {
 	registry.RegisterToolset(registry.Toolset{
 		Name:    Toolset,
 		Summary: "Files of the project in batches, with the tool names and results of the Filesystem MCP Server.",
-		Own:     registry.Directories[journal.Settings],
+		Own:     change.Own,
 	})
 }
 
@@ -43,22 +42,6 @@ func register[Cfg, In, Out any](d registry.Desc, build func(Cfg, *registry.Env) 
 // codes are those that any tool with paths can end in, and more.
 func codes(more ...fault.Code) []fault.Code {
 	return append([]fault.Code{fault.InvalidParameter, fault.FSAccessDenied, fault.FSPathResolution, fault.FSBadPathInput}, more...)
-}
-
-// A changer is what tools that change files share with all others of the server.
-type changer struct {
-	files   *atomicfile.Writer
-	journal *journal.Journal
-}
-
-func newChanger(cfg journal.Settings, env *registry.Env) (c changer, err error) {
-	if c.files, err = registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil }); err != nil {
-		return c, err
-	}
-	c.journal, err = registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg, env.Log, env.OnClose), nil
-	})
-	return c, err
 }
 
 // A trouble is why an item failed. Results embed it.

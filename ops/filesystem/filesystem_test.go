@@ -16,6 +16,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/rewrite"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -308,7 +309,7 @@ func TestRewriteMindsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "f")
-	c := changer{files: atomicfile.New()}
+	e := rewrite.Engine{Writer: atomicfile.New(), MaxBytes: 100}
 	for what, meanwhile := range map[string]func() error{
 		"changed": func() error { return os.WriteFile(name, []byte("theirs"), 0o644) },
 		"removed": func() error { return os.Remove(name) },
@@ -321,7 +322,7 @@ func TestRewriteMindsOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Vet(r.ResolveBelow)
-		changed, err := c.rewrite(t.Context(), p, 100, nil, true, func([]byte) ([]byte, error) { return []byte("ours"), meanwhile() })
+		changed, err := rewritten(t.Context(), e, p, nil, true, func([]byte) ([]byte, error) { return []byte("ours"), meanwhile() })
 		if code, message := fault.Of(err); changed || code != fault.PreconditionFailed {
 			t.Errorf("%s: %v, %s %s", what, changed, code, message)
 		}

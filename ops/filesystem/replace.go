@@ -26,11 +26,6 @@ var replaceDesc = registry.Desc{
 	},
 }
 
-type rewriteSettings struct {
-	readSettings
-	journal.Settings
-}
-
 type replaceParams struct {
 	Paths      []registry.Path `json:"paths" jsonschema:"minItems=1" jsonschema_description:"Files."`
 	Operations []replaceItem   `json:"operations" jsonschema:"minItems=1" jsonschema_description:"In order."`
@@ -62,7 +57,7 @@ func (r replaceResults) MarshalJSON() ([]byte, error) {
 func (replaceResults) JSONSchema() *jsonschema.Schema { return schemaOf[wrapped[replaceResult]]() }
 
 func buildReplace(cfg rewriteSettings, env *registry.Env) (registry.Func[replaceParams, replaceResults], error) {
-	c, err := newChanger(cfg.Settings, env)
+	files, engine, err := rewriting(cfg, env)
 	return func(ctx context.Context, in replaceParams) (replaceResults, error) {
 		matchers := make([]search.Matcher, len(in.Operations))
 		for i, op := range in.Operations {
@@ -71,13 +66,13 @@ func buildReplace(cfg rewriteSettings, env *registry.Env) (registry.Func[replace
 				return nil, err
 			}
 		}
-		change := c.journal.Begin(replaceDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(replaceDesc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Paths, func(ctx context.Context, p registry.Path) (replaceResult, error) {
 			r := replaceResult{File: p.String()}
-			part := change.Part()
+			part := c.Part()
 			n := 0
-			changed, err := c.rewrite(ctx, p, cfg.MaxRead, part, true, func(old []byte) ([]byte, error) {
+			changed, err := rewritten(ctx, engine, p, part, true, func(old []byte) ([]byte, error) {
 				content := old
 				for i, op := range in.Operations {
 					next, count, err := op.apply(ctx, p, content, matchers[i])

@@ -3,70 +3,55 @@ package filesystem
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
-	"github.com/conduit-mcp/conduit-mcp/internal/etag"
+	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/internal/rewrite"
 	"github.com/conduit-mcp/conduit-mcp/internal/search"
 	"github.com/conduit-mcp/conduit-mcp/internal/textedit"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
-	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // rewriteErrors are those of tools that change a part of files.
 var rewriteErrors = codes(fault.FSNotFound, fault.FSIsDirectory, fault.FSOperation, fault.FSReadFailed, fault.FSWriteFailed,
 	fault.PreconditionFailed, fault.LimitExceeded)
 
-// rewrite reads the file that p names, has f make its new content, and writes
-// that whole, unless write is false, if the file is still what it was. It
-// reports whether there is a difference.
-func (c changer) rewrite(ctx context.Context, p registry.Path, most int64, keep atomicfile.Keeper, write bool, f func(old []byte) ([]byte, error)) (changed bool, err error) {
+type rewriteSettings struct {
+	readSettings
+	journal.Settings
+}
+
+// rewriting returns what tools that change a part of files share.
+func rewriting(cfg rewriteSettings, env *registry.Env) (*change.Files, rewrite.Engine, error) {
+	files, err := change.Shared(cfg.Settings, env)
+	if err != nil {
+		return nil, rewrite.Engine{}, err
+	}
+	return files, rewrite.Engine{Writer: files.Writer, MaxBytes: cfg.MaxRead}, nil
+}
+
+// rewritten has the file that p names changed: f makes its new content. Unless
+// write is set nothing is written. It reports whether there is a difference.
+func rewritten(ctx context.Context, e rewrite.Engine, p registry.Path, keep atomicfile.Keeper, write bool, f func(old []byte) ([]byte, error)) (changed bool, err error) {
 	at, err := p.Place()
 	if err != nil {
 		return false, err
 	}
-	old, err := readAll(at, p, most)
-	if err != nil {
-		return false, located(p, err)
-	}
-	content, err := f(old)
-	if err != nil || bytes.Equal(old, content) {
+	file := &rewrite.File{Place: at, Name: p.String(), Path: p.String(), Keep: keep, Plan: func(_ context.Context, old []byte) ([][]byte, error) {
+		content, err := f(old)
+		if err != nil || bytes.Equal(old, content) {
+			return nil, err
+		}
+		return [][]byte{content}, nil
+	}}
+	if err := e.Run(ctx, []*rewrite.File{file}, rewrite.Options{DryRun: !write}); err != nil {
 		return false, err
 	}
-	if !write {
-		return true, nil
-	}
-	sum := sha256.Sum256(old)
-	job := &atomicfile.Job{Place: at, Content: string(content), IfMatch: etag.Of(sum[:]), Keep: keep}
-	if err := c.files.Run(ctx, []*atomicfile.Job{job}, nil); err != nil {
-		return false, err
-	}
-	if code, _ := fault.Of(job.Err); job.Err != nil && (code == fault.PreconditionFailed || errors.Is(job.Err, fs.ErrNotExist)) {
-		return false, fault.Hide(fault.PreconditionFailed, job.Err, "%s changed while it was edited, and was left as it is; call again", p)
-	}
-	return job.Err == nil, job.Err
-}
-
-func readAll(at place.Place, p registry.Path, most int64) ([]byte, error) {
-	f, fi, err := at.OpenFileOnly()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if fi.Size() > most {
-		return nil, fault.New(fault.LimitExceeded, "%s has %d bytes, more than CONDUIT_MAX_FILE_READ_BYTES (%d)", p, fi.Size(), most)
-	}
-	b := make([]byte, fi.Size())
-	n, err := io.ReadFull(f, b)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF { // shorter by now: whether it goes on changing shows when it is written
-		return nil, fault.Hide(fault.FSReadFailed, err, "reading %s failed at byte %d", p, n)
-	}
-	return b[:n], nil
+	return file.Changed, located(p, file.Err)
 }
 
 // expression compiles what the parameter at holds. Unlike in search_files a

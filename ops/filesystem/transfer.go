@@ -5,6 +5,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -30,10 +31,10 @@ type transferResult struct {
 // names, and verb says in the past what is done.
 func transfer(d registry.Desc, verb string, entry func(registry.Path) (place.Place, error), do filetree.Transfer) func(journal.Settings, *registry.Env) (registry.Func[transferParams, []transferResult], error) {
 	return func(cfg journal.Settings, env *registry.Env) (registry.Func[transferParams, []transferResult], error) {
-		c, err := newChanger(cfg, env)
+		files, err := change.Shared(cfg, env)
 		return func(ctx context.Context, in transferParams) ([]transferResult, error) {
-			change := c.journal.Begin(d.ID())
-			defer change.Done()
+			c := files.Journal.Begin(d.ID())
+			defer c.Done()
 			return registry.Each(ctx, in.Operations, func(ctx context.Context, e transferItem) (transferResult, error) {
 				r := transferResult{Source: e.Source.String(), Destination: e.Destination.String()}
 				src, err := entry(e.Source)
@@ -44,12 +45,12 @@ func transfer(d registry.Desc, verb string, entry func(registry.Path) (place.Pla
 				if err != nil {
 					return r, err
 				}
-				part := change.Part()
+				part := c.Part()
 				o := filetree.Options{Onto: true, Into: e.Destination.NamesDirectory(), Keep: part}
 				if len(in.Operations) == 1 { // of several, the operations are what is counted
 					o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
 				}
-				report, err := do(ctx, c.files, src, dst, o)
+				report, err := do(ctx, files.Writer, src, dst, o)
 				r.Mark = part.Mark()
 				if err != nil {
 					return r, located(e.Source, err)

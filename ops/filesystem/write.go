@@ -6,6 +6,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -40,16 +41,16 @@ type writeResult struct {
 }
 
 func buildWrite(cfg journal.Settings, env *registry.Env) (registry.Func[writeParams, []writeResult], error) {
-	c, err := newChanger(cfg, env)
+	files, err := change.Shared(cfg, env)
 	return func(ctx context.Context, in writeParams) ([]writeResult, error) {
-		change := c.journal.Begin(writeDesc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(writeDesc.ID())
+		defer c.Done()
 		jobs := make([]atomicfile.Job, len(in.Items))
 		parts := make([]*journal.Part, len(in.Items))
 		var valid []*atomicfile.Job
 		for i, item := range in.Items {
 			j := &jobs[i]
-			parts[i] = change.Part()
+			parts[i] = c.Part()
 			j.Content, j.Keep = item.Content, parts[i]
 			if item.Append {
 				j.Mode = atomicfile.Append
@@ -63,7 +64,7 @@ func buildWrite(cfg journal.Settings, env *registry.Env) (registry.Func[writePar
 			}
 		}
 		var done atomic.Int64
-		if err := c.files.Run(ctx, valid, func() { registry.Progress(ctx, done.Add(1), int64(len(valid)), "") }); err != nil {
+		if err := files.Writer.Run(ctx, valid, func() { registry.Progress(ctx, done.Add(1), int64(len(valid)), "") }); err != nil {
 			return nil, err
 		}
 		results := make([]writeResult, len(in.Items))

@@ -3,9 +3,9 @@ package write
 import (
 	"context"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -42,16 +42,10 @@ func (r *TransferResult) Shed(err error) {
 // source names, and verb says in the past what is done.
 func Transfer(d registry.Desc, verb string, find func(registry.Path) (place.Place, error), transfer filetree.Transfer) func(journal.Settings, *registry.Env) (registry.Func[TransferParams, []TransferResult], error) {
 	return func(cfg journal.Settings, env *registry.Env) (registry.Func[TransferParams, []TransferResult], error) {
-		files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-		if err != nil {
-			return nil, err
-		}
-		changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-			return journal.Open(cfg, env.Log, env.OnClose), nil
-		})
+		files, err := change.Shared(cfg, env)
 		return func(ctx context.Context, in TransferParams) ([]TransferResult, error) {
-			change := changes.Begin(d.ID())
-			defer change.Done()
+			c := files.Journal.Begin(d.ID())
+			defer c.Done()
 			return registry.Each(ctx, in.Entries, func(ctx context.Context, e TransferEntry) (TransferResult, error) {
 				r := TransferResult{Action: d.Name, Source: e.Source.String(), Destination: e.Destination.String()}
 				src, err := find(e.Source)
@@ -62,12 +56,12 @@ func Transfer(d registry.Desc, verb string, find func(registry.Path) (place.Plac
 				if err != nil {
 					return r, err
 				}
-				part := change.Part()
+				part := c.Part()
 				o := filetree.Options{Create: !e.Overwrite, Keep: part, Into: e.Destination.NamesDirectory()}
 				if len(in.Entries) == 1 { // of several, the entries are what is counted
 					o.Progress = func(done int64) { registry.Progress(ctx, done, 0, "") }
 				}
-				done, err := transfer(ctx, files, src, dst, o)
+				done, err := transfer(ctx, files.Writer, src, dst, o)
 				r.Mark = part.Mark()
 				if err == nil {
 					r.Message = done.Message(verb)

@@ -22,7 +22,7 @@ func Claim(claims *os.Root, tree string) (release func(), ok bool, err error) {
 		return nil, false, err
 	}
 	defer gate.Close()
-	if !tryLock(gate) {
+	if !free(gate) {
 		return nil, false, nil
 	}
 	names, err := fs.Glob(claims.FS(), "*.claim")
@@ -41,7 +41,7 @@ func Claim(claims *os.Root, tree string) (release func(), ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if _, err := f.WriteString("\n" + tree); err != nil || !tryLock(f) {
+	if _, err := f.WriteString("\n" + tree); err != nil || !free(f) {
 		f.Close()
 		return nil, false, err
 	}
@@ -59,7 +59,7 @@ func claimed(claims *os.Root, name string) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	if tryLock(f) {
+	if free(f) {
 		return "", claims.Remove(name)
 	}
 	// The first byte is what Windows keeps others from reading.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/audit"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/snapshot"
+	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -113,7 +114,7 @@ func (s *Store) Create(r *Record) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.Dir.Root().Lstat(r.TaskID + suffix); err == nil || !tryLock(f) {
+	if _, err := s.Dir.Root().Lstat(r.TaskID + suffix); err == nil || filelock.TryLock(f, filelock.Exclusive) != nil {
 		f.Close()
 		return nil, fault.New(fault.FSAlreadyExists, "there is a task %s already; choose another taskId or leave it out", r.TaskID)
 	}
@@ -215,6 +216,9 @@ func (s *Store) Held() []string {
 	return names
 }
 
+// free locks f, and reports whether it could.
+func free(f *os.File) bool { return filelock.TryLock(f, filelock.Exclusive) == nil }
+
 func pause() bool { time.Sleep(5 * time.Millisecond); return true }
 
 // Orphan holds the task where the server that ran it is gone, until release is
@@ -224,7 +228,7 @@ func (s *Store) Orphan(id string) (release func(), ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if !tryLock(f) && !(pause() && tryLock(f)) { // Abandoned holds it for a moment
+	if !free(f) && !(pause() && free(f)) { // Abandoned holds it for a moment
 		f.Close()
 		return nil, false
 	}
@@ -241,7 +245,7 @@ func (s *Store) Abandoned(id string) bool {
 		return errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close()
-	return tryLock(f)
+	return free(f)
 }
 
 // Ask asks the server that runs the task, another process, to cancel it.

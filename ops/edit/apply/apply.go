@@ -70,13 +70,45 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, edit.Results]
 	}, err
 }
 
+// words are what the parameters are called in errors.
+var words = textedit.Vocabulary{Edit: func(i int) string { return fmt.Sprintf("edits[%d]", i) }, Old: "old_text", At: "insert_at_line"}
+
+// check refuses an edit that is none of the three, or more than one.
+func (e *item) check(i int) error {
+	wrong := func(what string) error { return fault.New(fault.InvalidParameter, "edits[%d]%s", i, what) }
+	lines := e.First != 0 || e.Last != 0
+	kinds := 0
+	for _, is := range []bool{e.Old != "", lines, e.At != 0} {
+		if is {
+			kinds++
+		}
+	}
+	switch {
+	case e.New == nil && e.First == 0:
+		return wrong(`.new_text is required; "" deletes old_text`)
+	case kinds == 0:
+		return wrong(" names no place; give old_text, or start_line and end_line (from 1), or insert_at_line (from 1)")
+	case kinds > 1:
+		return wrong(" names more than one place; give old_text, or start_line with end_line, or insert_at_line, and use one edit for each")
+	case e.Old == "" && (e.Occurrence != 0 || e.Expect != 0):
+		return wrong(": occurrence and expect_count belong to old_text; leave them out")
+	case e.At == 0 && e.Position == "after":
+		return wrong(": position belongs to insert_at_line; leave it out")
+	case lines && e.First == 0:
+		return wrong(" has an end_line but no start_line; give both (from 1)")
+	case e.At != 0 && *e.New == "":
+		return wrong(`.new_text is required with insert_at_line; an empty line is "\n"`)
+	}
+	return nil
+}
+
 // edit returns how the change is made.
 func (c change) edit(m textedit.Matching) func(context.Context, *textedit.Doc, *edit.Result) ([]textedit.Splice, error) {
 	return func(ctx context.Context, d *textedit.Doc, r *edit.Result) ([]textedit.Splice, error) {
 		edits := make([]textedit.Edit, len(c.Edits))
 		for i, e := range c.Edits {
-			if e.New == nil && e.First == 0 {
-				return nil, fault.New(fault.InvalidParameter, "edits[%d].new_text is required; \"\" deletes old_text", i)
+			if err := e.check(i); err != nil {
+				return nil, err
 			}
 			edits[i] = textedit.Edit{Old: e.Old, Occurrence: e.Occurrence, Expect: e.Expect, First: e.First, Last: e.Last, At: e.At, After: e.Position == "after"}
 			if e.New != nil {
@@ -85,7 +117,7 @@ func (c change) edit(m textedit.Matching) func(context.Context, *textedit.Doc, *
 		}
 		plan, err := d.Plan(ctx, edits, m)
 		if err != nil {
-			return nil, err
+			return nil, words.Word(err)
 		}
 		r.Edits = len(edits)
 		if len(plan.Loose) > 0 {

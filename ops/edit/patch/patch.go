@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/patch"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/ops/edit"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -87,11 +87,7 @@ func (list results) Lean(w io.Writer) error {
 }
 
 func build(cfg edit.Settings, env *registry.Env) (registry.Func[params, results], error) {
-	writer, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-	if err != nil {
-		return nil, err
-	}
-	changes, err := edit.Changes(cfg.Settings, env)
+	shared, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in params) (results, error) {
 		files, err := patch.Parse(in.Patch, patch.StripAuto)
 		if err != nil {
@@ -101,19 +97,26 @@ func build(cfg edit.Settings, env *registry.Env) (registry.Func[params, results]
 		if err != nil {
 			return nil, err
 		}
+		if !in.DryRun {
+			var unlock func()
+			if ctx, unlock, err = patch.Lock(ctx, shared.Writer, files, base); err != nil {
+				return nil, err
+			}
+			defer unlock()
+		}
 		plan, err := patch.NewPlan(ctx, files, patch.Options{Base: base, MaxBytes: cfg.MaxRead, IfMatch: in.IfMatch, Together: in.Together})
 		if err != nil {
 			return nil, err
 		}
-		change := changes.Begin(desc.ID())
-		defer change.Done()
+		c := shared.Journal.Begin(desc.ID())
+		defer c.Done()
 		parts := make([]*journal.Part, len(plan.Steps))
 		if !in.DryRun {
 			for i, s := range plan.Steps {
-				parts[i] = change.Part()
+				parts[i] = c.Part()
 				s.Keep = parts[i]
 			}
-			err := plan.Land(ctx, writer, func(done, total int64) { registry.Progress(ctx, done, total, "") })
+			err := plan.Land(ctx, shared.Writer, func(done, total int64) { registry.Progress(ctx, done, total, "") })
 			if err != nil {
 				return nil, err
 			}

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/ops/edit"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -79,14 +79,10 @@ func (r result) Lean(w io.Writer) error {
 }
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, result], error) {
-	files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-	if err != nil {
-		return nil, err
-	}
-	changes, err := edit.Changes(cfg.Settings, env)
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in params) (result, error) {
 		d := diffs{ctx: ctx, shown: map[string]bool{}}
-		u := journal.Undoer{Journal: changes, Writer: files, Resolve: env.Paths.Resolve, Show: d.add}
+		u := journal.Undoer{Journal: files.Journal, Writer: files.Writer, Resolve: env.Paths.Resolve, Show: d.add}
 		r, err := u.Undo(ctx, in.ID, in.DryRun)
 		if err != nil {
 			return result{}, err

@@ -77,7 +77,7 @@ func (s *scratch) delete(p *journal.Part, path string) {
 	s.Helper()
 	at, err := s.roots.Resolve(path)
 	if err == nil {
-		_, err = filetree.Delete(s.Context(), at, true, p, nil)
+		_, err = filetree.Delete(s.Context(), s.w, at, true, p, nil)
 	}
 	if err != nil {
 		s.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/ops/list"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -85,10 +86,10 @@ type hint struct {
 
 // changes are the latest that edit.undo can take back, newest first.
 type changes struct {
-	Changes []change `json:"recent_changes"`
+	Changes []recentChange `json:"recent_changes"`
 }
 
-type change struct {
+type recentChange struct {
 	ID       string        `json:"change_id"`
 	Time     string        `json:"time_iso"`
 	Op       string        `json:"operation"`
@@ -111,14 +112,12 @@ const most = 20
 const noPath = "No specific path provided for filesystem_stats. To retrieve statistics for a filesystem volume, please provide a 'path' parameter pointing to a location within one of the configured allowed paths."
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, info], error) {
-	kept, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Log, env.OnClose), nil
-	})
+	files, err := change.Shared(cfg.Settings, env)
 	return func(_ context.Context, in params) (info, error) {
 		server := env.Server
 		switch {
 		case in.InfoType == "recent_changes":
-			list, err := recent(journal.Undoer{Journal: kept, Resolve: env.Paths.Resolve})
+			list, err := recent(journal.Undoer{Journal: files.Journal, Resolve: env.Paths.Resolve})
 			return info{changes: &changes{list}}, err
 		case in.InfoType == "server_capabilities":
 			return info{ServerVersion: server.Version, capabilities: &capabilities{
@@ -146,11 +145,11 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, info], error)
 	}, err
 }
 
-func recent(u journal.Undoer) ([]change, error) {
+func recent(u journal.Undoer) ([]recentChange, error) {
 	found, err := u.Recent(most)
-	list := []change{}
+	list := []recentChange{}
 	for _, r := range found {
-		c := change{ID: r.ID, Time: fileinfo.ISO(r.Time), Op: r.Op, Files: []changedFile{}, More: r.More, Bytes: r.Bytes, Undoable: r.Undoable, UndoneBy: r.Undone}
+		c := recentChange{ID: r.ID, Time: fileinfo.ISO(r.Time), Op: r.Op, Files: []changedFile{}, More: r.More, Bytes: r.Bytes, Undoable: r.Undoable, UndoneBy: r.Undone}
 		for _, f := range r.Files {
 			c.Files = append(c.Files, changedFile(f))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/ops/write"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -45,12 +46,10 @@ type result struct {
 }
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
-	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Log, env.OnClose), nil
-	})
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in params) ([]result, error) {
-		change := changes.Begin(desc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(desc.ID())
+		defer c.Done()
 		return registry.Each(ctx, in.Entries, func(ctx context.Context, e entry) (result, error) {
 			r := result{PathResult: write.PathResult{Action: desc.Name, Path: e.Path.String()}}
 			p, err := e.Path.Entry()
@@ -61,8 +60,8 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, []result], er
 			if len(in.Entries) == 1 { // of several, the entries are what is counted
 				progress = func(done, total int64) { registry.Progress(ctx, done, total, "") }
 			}
-			part := change.Part()
-			n, err := filetree.Delete(ctx, p, e.Recursive, part, progress)
+			part := c.Part()
+			n, err := filetree.Delete(ctx, files.Writer, p, e.Recursive, part, progress)
 			r.Mark = part.Mark()
 			switch {
 			case err != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/etag"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/ops/write"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -68,29 +69,23 @@ func (r *result) Shed(err error) {
 var modes = map[string]atomicfile.Mode{"overwrite": atomicfile.Overwrite, "append": atomicfile.Append, "create": atomicfile.Create}
 
 func build(cfg settings, env *registry.Env) (registry.Func[params, []result], error) {
-	files, err := registry.Shared(env, func(*registry.Env) (*atomicfile.Writer, error) { return atomicfile.New(), nil })
-	if err != nil {
-		return nil, err
-	}
-	changes, err := registry.Shared(env, func(env *registry.Env) (*journal.Journal, error) {
-		return journal.Open(cfg.Settings, env.Log, env.OnClose), nil
-	})
+	files, err := change.Shared(cfg.Settings, env)
 	return func(ctx context.Context, in params) ([]result, error) {
 		results := make([]result, len(in.Entries))
 		jobs := make([]atomicfile.Job, len(in.Entries))
 		parts := make([]*journal.Part, len(in.Entries))
-		change := changes.Begin(desc.ID())
-		defer change.Done()
+		c := files.Journal.Begin(desc.ID())
+		defer c.Done()
 		var valid []*atomicfile.Job
 		for i, e := range in.Entries {
-			parts[i] = change.Part()
+			parts[i] = c.Part()
 			jobs[i].Keep = parts[i]
 			if jobs[i].Err = prepare(&jobs[i], e, i); jobs[i].Err == nil {
 				valid = append(valid, &jobs[i])
 			}
 		}
 		var done atomic.Int64
-		if err := files.Run(ctx, valid, func() { registry.Progress(ctx, done.Add(1), int64(len(valid)), "") }); err != nil {
+		if err := files.Writer.Run(ctx, valid, func() { registry.Progress(ctx, done.Add(1), int64(len(valid)), "") }); err != nil {
 			return nil, err
 		}
 		for i, e := range in.Entries {
