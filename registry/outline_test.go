@@ -111,20 +111,19 @@ func sample(s *jsonschema.Schema, shape string, tags map[string]string, hide fun
 	return "shown"
 }
 
-// Whatever an op makes of arguments, what is tagged as content or secret is in no
-// record of the log.
+// Whatever an op that stays on this machine makes of arguments, what is tagged as
+// content or secret is in no record of the log.
 func TestHiddenArgumentsAreNotLogged(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Agents are programs of the machine.
-	set, err := registry.Linked(func(tool registry.Tool, _ registry.Desc) bool { return tool.Toolset != "agent" })
+	set, err := registry.Linked(func(_ registry.Tool, op registry.Desc) bool { return !op.OpenWorld })
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := filepath.Join(t.TempDir(), "log")
-	a, err := app.New(app.Options{Set: set, Environ: map[string]string{"CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": dir, "LOG_LEVEL": "DEBUG",
+	a, err := app.New(app.Options{Set: set, Environ: map[string]string{"HOME": t.TempDir(), "CONDUIT_ALLOWED_PATHS": dir, "CONDUIT_PROJECT_ROOT": dir, "LOG_LEVEL": "DEBUG",
 		"CONDUIT_LOG_FILE_PATH": log, "CONDUIT_JOURNAL_DIR": "NONE", "CONDUIT_ZIP_DATA_DIR": t.TempDir()}})
 	t.Cleanup(a.Close)
 	if err != nil {
@@ -207,7 +206,6 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// The arguments of ops whose tools are not run here are outlined like the others.
 func TestOutlineOfEveryOp(t *testing.T) {
 	set, err := registry.Registered()
 	if err != nil {
