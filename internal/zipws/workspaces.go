@@ -114,7 +114,10 @@ func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive 
 	path := filepath.Join(locksDir, name)
 	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		f, err := openLock(st, path)
+		if err := makeLock(st, path); err != nil {
+			return nil, err
+		}
+		f, err := st.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}
