@@ -95,7 +95,7 @@ func earlier(b []byte) bool {
 
 // sweepTemporary removes a directory that a process which was killed has left.
 // One that is being made is left to who has allLock.
-func (m *Manager) sweepTemporary(st *os.Root, name string, lock bool) {
+func (m *Workspaces) sweepTemporary(st *os.Root, name string, lock bool) {
 	if lock {
 		all, err := m.lock(context.Background(), st, allLock, true, 0)
 		if err != nil {
@@ -108,7 +108,7 @@ func (m *Manager) sweepTemporary(st *os.Root, name string, lock bool) {
 
 // discard removes a directory that has the mark, which goes last, or nothing in
 // it.
-func (m *Manager) discard(st *os.Root, path string) error {
+func (m *Workspaces) discard(st *os.Root, path string) error {
 	names, err := namesIn(st, path)
 	if err != nil {
 		return err
