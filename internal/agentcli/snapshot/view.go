@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,6 +24,7 @@ type view struct {
 	g       *Git
 	dir     string
 	index   string
+	linked  bool     // the references are the repository's
 	first   string   // tree of the first snapshot
 	ignored []string // what the rules left out at that time
 	links   []string // entries of the last snapshot that are repositories
@@ -60,7 +62,7 @@ func (g *Git) newView(list string) (_ *view, err error) {
 		}
 	}
 	const head = "ref: refs/heads/none\n"
-	for name, content := range map[string]string{"HEAD": head, "config": format + config, "refs/x": "", "objects/x": "", "info/x": "",
+	for name, content := range map[string]string{"HEAD": head, "config": format + config, "objects/x": "", "info/x": "",
 		"plain/HEAD": head, "plain/config": format + "[core]\n\tattributesFile = " + os.DevNull + "\n", "plain/refs/x": "", "plain/objects/x": ""} {
 		full := filepath.Join(v.dir, name)
 		if err = os.MkdirAll(filepath.Dir(full), 0o700); err == nil {
@@ -69,6 +71,18 @@ func (g *Git) newView(list string) (_ *view, err error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	// Where links can be made, and references are files, git finds the commit of
+	// HEAD by itself.
+	v.linked = !strings.Contains(list, "\x00extensions.refstorage\n")
+	for _, name := range []string{"refs", "packed-refs"} {
+		v.linked = v.linked && os.Symlink(filepath.Join(g.commonDir, name), filepath.Join(v.dir, name)) == nil
+	}
+	if err = os.Mkdir(filepath.Join(v.dir, "refs"), 0o700); errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range []string{"exclude", "attributes"} {
 		if err = copyFile(filepath.Join(g.commonDir, "info", name), filepath.Join(v.dir, "info", name)); err != nil {
@@ -104,13 +118,20 @@ func (v *view) git(ctx context.Context, stdin []byte, args ...string) (string, e
 // Status is the repository's, without what is left out. Of repositories in it
 // only the commit counts.
 func (g *Git) Status(ctx context.Context) (string, error) {
-	head := "ref: refs/heads/none"
-	if commit, err := g.at(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
-		head = strings.TrimSpace(commit)
-	}
-	// Other commands may be reading it.
+	// Other commands may be reading the view's.
 	fresh := filepath.Join(g.view.dir, "HEAD.new")
-	if err := os.WriteFile(fresh, []byte(head+"\n"), 0o600); err != nil {
+	_ = os.Remove(fresh)
+	var err error
+	if g.view.linked {
+		err = copyFile(filepath.Join(g.gitDir, "HEAD"), fresh)
+	} else {
+		head := "ref: refs/heads/none"
+		if commit, err := g.at(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
+			head = strings.TrimSpace(commit)
+		}
+		err = os.WriteFile(fresh, []byte(head+"\n"), 0o600)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := os.Rename(fresh, filepath.Join(g.view.dir, "HEAD")); err != nil {
