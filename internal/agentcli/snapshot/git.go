@@ -20,6 +20,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 const (
@@ -90,8 +91,7 @@ func below(dir, path string) bool {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
+	return place.Within(path, dir)
 }
 
 // Top is the directory of the repository.
