@@ -17,7 +17,7 @@ func TestProgressIsPaced(t *testing.T) {
 			sent = append(sent, fmt.Sprintf("%d of %d %s at %dms", done, total, message, time.Since(begun).Milliseconds()))
 		})
 		at := func(ms int, done int64) {
-			time.Sleep(begun.Add(time.Duration(ms) * time.Millisecond).Sub(time.Now()))
+			time.Sleep(time.Until(begun.Add(time.Duration(ms) * time.Millisecond)))
 			p.report(done, 9, "m")
 		}
 		at(0, 1)
