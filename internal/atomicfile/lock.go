@@ -187,7 +187,7 @@ func (t *table) open(n uint8) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenFile(fmt.Sprintf("%02x", n), os.O_RDWR|os.O_CREATE|place.Nonblock, 0o600)
+	return root.OpenFile(fmt.Sprintf("%02x", n), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // close closes the files that nobody has locked.
