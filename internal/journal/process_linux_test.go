@@ -129,7 +129,7 @@ func (w *worker) change() error {
 		switch code, _ := fault.Of(err); {
 		case code == fault.FSNotFound && err != nil:
 			return nil // no change
-		case code == fault.PreconditionFailed && w.j.max < 1<<30:
+		case (code == fault.PreconditionFailed || code == fault.FSOperation) && w.j.max < 1<<30:
 			return nil // a later change of the file was too large to be kept
 		}
 		return err
@@ -433,5 +433,5 @@ func TestWhatCannotBeKept(t *testing.T) {
 		t.Errorf("a special file: mark %+v, kept %v", m, s.kept())
 	}
 	_, err := s.undoer().Undo(t.Context(), "", false)
-	wantCode(t, err, fault.FSNotFound)
+	wantCode(t, err, fault.FSOperation, "was not kept")
 }
