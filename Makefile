@@ -67,7 +67,7 @@ cover:
 	go tool cover -func=bin/cover.out | tail -n 1
 
 docs:
-	go test ./cmd -run 'TestReference|TestExampleEnvironment' -update
+	go test ./cmd -run TestReference -update
 
 snapshots:
 	go test ./cmd -run 'TestSnapshots' -update

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/app"
@@ -54,9 +55,11 @@ func settings(t *testing.T, set *registry.Set) []registry.Setting {
 	return set.Settings(own...)
 }
 
+// TestReference keeps the generated pages below docs fresh, and none there that
+// is of nothing.
 func TestReference(t *testing.T) {
 	set := registered(t)
-	b, err := os.ReadFile("../README.md")
+	toolsets, err := registry.Toolsets()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,17 +67,22 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := string(b)
-	for name, text := range map[string]string{"tools": docs.Tools(set), "settings": docs.Settings(settings(t, set)), "errors": codes} {
-		if readme, err = docs.Replace(readme, name, text); err != nil {
-			t.Fatal(err)
-		}
+	const written = "\n\nWritten by `make docs` from the code.\n\n"
+	pages := map[string]string{
+		"docs/settings.md": "# Settings\n\nSettings are environment variables; one that is set but empty counts as unset. A bad value keeps the server from\nstarting, and `conduit-mcp doctor` says why." + written + docs.Settings(settings(t, set)),
+		"docs/errors.md":   "# Error codes" + written + codes,
 	}
-	fresh(t, "README.md", readme, "make docs")
-}
-
-func TestExampleEnvironment(t *testing.T) {
-	fresh(t, ".env.example", docs.Environment(settings(t, registered(t))), "make docs")
+	for _, ts := range toolsets {
+		pages["docs/tools/"+ts.Name+".md"] = docs.Toolset(ts, set)
+	}
+	for name, text := range pages {
+		fresh(t, name, text, "make docs")
+	}
+	found, err := filepath.Glob("../docs/tools/*")
+	if err != nil || len(found) != len(toolsets) {
+		t.Errorf("docs/tools has %q, %v; there are %d toolsets", found, err, len(toolsets))
+	}
+	fresh(t, ".env.example", docs.Environment(settings(t, set)), "make docs")
 }
 
 func TestSnapshots(t *testing.T) {
@@ -107,14 +115,22 @@ func TestSnapshots(t *testing.T) {
 // TestSnippets checks that what people may copy from the documents is JSON.
 func TestSnippets(t *testing.T) {
 	fence := regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
-	for _, name := range []string{"README.md", "DEVELOPMENT.md", "SECURITY.md"} {
-		b, err := os.ReadFile(filepath.Join("..", name))
+	var pages []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	for _, name := range pages {
+		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found := fence.FindAllSubmatch(b, -1)
-		if name == "README.md" && len(found) < 10 {
-			t.Errorf("README.md has %d JSON snippets; the pattern does not find them", len(found))
+		if strings.HasSuffix(name, "core.md") && len(found) < 10 {
+			t.Errorf("%s has %d JSON snippets; the pattern does not find them", name, len(found))
 		}
 		for _, m := range found {
 			if !json.Valid(m[1]) {

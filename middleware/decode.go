@@ -11,11 +11,9 @@ import (
 func Decode() registry.Middleware {
 	return func(next registry.Handler) registry.Handler {
 		return func(ctx context.Context, c *registry.Call) (registry.Answer, error) {
-			in, err := c.Op.Decode(c.Args)
-			if err != nil {
+			if err := c.Decode(); err != nil {
 				return registry.Answer{}, err
 			}
-			c.Input = in
 			return next(ctx, c)
 		}
 	}

@@ -19,7 +19,7 @@ func Errors(log *slog.Logger) registry.Middleware {
 		return func(ctx context.Context, c *registry.Call) (a registry.Answer, err error) {
 			defer func() {
 				if r := recover(); r != nil {
-					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", fmt.Sprint(r), "stack", string(debug.Stack()))
+					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", c.Redact(fmt.Sprint(r)), "stack", string(debug.Stack()))
 					err = fmt.Errorf("panic: %v", r)
 				}
 				if err != nil && ctx.Err() == nil {

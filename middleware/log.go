@@ -15,7 +15,7 @@ import (
 
 // Log records every call at DEBUG, its outcome at INFO, and every failure, of
 // the call or of one of its items, at ERROR with its error_code and raw cause.
-// Parameters are logged by name and size; content is not.
+// What is tagged as content or secret is logged by its length.
 func Log(log *slog.Logger) registry.Middleware {
 	return func(next registry.Handler) registry.Handler {
 		return func(ctx context.Context, c *registry.Call) (a registry.Answer, err error) {
@@ -25,7 +25,7 @@ func Log(log *slog.Logger) registry.Middleware {
 			start := time.Now()
 			defer func() {
 				if r := recover(); r != nil {
-					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", fmt.Sprint(r), "stack", string(debug.Stack()))
+					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", c.Redact(fmt.Sprint(r)), "stack", string(debug.Stack()))
 					err = fmt.Errorf("panic: %v", r)
 				}
 				took := time.Since(start)
@@ -34,7 +34,7 @@ func Log(log *slog.Logger) registry.Middleware {
 					log.InfoContext(ctx, "cancelled", "op", c.Op.ID(), "took", took)
 				case err != nil:
 					code, _ := fault.Of(err)
-					log.ErrorContext(ctx, "failed", "op", c.Op.ID(), "took", took, "error_code", code, "err", causes(err))
+					log.ErrorContext(ctx, "failed", "op", c.Op.ID(), "took", took, "error_code", code, "err", causes(c, err))
 				default:
 					items, bad := failures(ctx, log, c, a.Value)
 					log.InfoContext(ctx, "done", "op", c.Op.ID(), "took", took, "results", items, "failed", bad)
@@ -45,15 +45,16 @@ func Log(log *slog.Logger) registry.Middleware {
 	}
 }
 
-// causes words err with the cause that a client is not shown.
-func causes(err error) string {
+// causes words err, which c failed with, with the cause that a client is not shown.
+func causes(c *registry.Call, err error) string {
 	if err == nil {
 		return ""
 	}
+	text := c.Redact(err.Error())
 	if f := (*fault.Error)(nil); errors.As(err, &f) && f.Err != nil {
-		return fmt.Sprintf("%v (cause: %v)", err, f.Err)
+		return fmt.Sprintf("%s (cause: %s)", text, c.Redact(f.Err.Error()))
 	}
-	return err.Error()
+	return text
 }
 
 // failures logs the failed items of a batch and counts them.
@@ -72,7 +73,7 @@ func failures(ctx context.Context, log *slog.Logger, c *registry.Call, v any) (i
 		}
 		if f.Failed() {
 			code, _ := fault.Of(f.Cause())
-			log.ErrorContext(ctx, "item failed", "op", c.Op.ID(), "item", i, "error_code", code, "err", causes(f.Cause()))
+			log.ErrorContext(ctx, "item failed", "op", c.Op.ID(), "item", i, "error_code", code, "err", causes(c, f.Cause()))
 			bad++
 		}
 	}

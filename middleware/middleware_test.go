@@ -24,6 +24,19 @@ type params struct {
 	Path  registry.Path     `json:"path"`
 	More  []registry.Source `json:"more,omitempty"`
 	Count int               `json:"count,omitempty"`
+	Long  string            `json:"long,omitempty"`
+
+	Content string  `json:"content,omitempty" log:"content"`
+	Token   *string `json:"key,omitempty" log:"secret"`
+	Any     any     `json:"any,omitempty" log:"secret"`
+	Entries []entry `json:"entries,omitempty"`
+}
+
+type entry struct {
+	Path registry.Path `json:"path"`
+	Text string        `json:"text" log:"content"`
+	N    int           `json:"n"`
+	B    bool          `json:"b"`
 }
 
 var op = registry.New(registry.Desc{Tool: "t", Name: "a", Summary: "S.", Effect: registry.ReadOnly},
@@ -102,9 +115,9 @@ func settled(err error) item {
 }
 
 func TestLog(t *testing.T) {
-	const args = `{"path":"/p/q","content":"TOP SECRET","old_text":"TOP SECRET","long":"` +
+	const args = `{"path":"/p/q","operation":"a","content":"TOP SECRET","key":"TOP SECRET","any":{"TOP SECRET":"TOP SECRET"},"unknown":["TOP SECRET"],"count":"5","more":{"TOP":"SECRET"},"long":"` +
 		`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"` +
-		`,"entries":[{"path":"e","content":"TOP SECRET"},{"n":7,"b":true}]}`
+		`,"entries":[{"path":"e","text":"TOP SECRET","content":"TOP SECRET"},{"n":7,"b":true},"s",["TOP SECRET"]]}`
 	batch := []item{settled(nil), settled(fault.New(fault.FSNotFound, "no file")), settled(fault.Hide(fault.FSOperation, errors.New("root cause"), "shown"))}
 	for _, c := range []struct {
 		name  string
@@ -114,7 +127,7 @@ func TestLog(t *testing.T) {
 		lines int
 	}{
 		{"success", slog.LevelDebug, answer(registry.Answer{Value: "TOP SECRET"}, nil),
-			[]string{`level=DEBUG msg=request tool=t op=t.a params="{path:\"/p/q\" content:(12 bytes) old_text:(12 bytes) long:(`, `entries:[{path:\"e\" content:(12 bytes)} {n:7 b:true}]}`, `level=INFO msg=done op=t.a took=`, "results=1 failed=0"}, 2},
+			[]string{`level=DEBUG msg=request tool=t op=t.a params="{path:\"/p/q\" operation:\"a\" content:(12 bytes) key:(12 bytes) any:(27 bytes) unknown:(14 bytes) count:(3 bytes) more:(16 bytes) long:(`, `entries:[{path:\"e\" text:(12 bytes) content:(12 bytes)} {n:7 b:true} (3 bytes) (14 bytes)]}`, `level=INFO msg=done op=t.a took=`, "results=1 failed=0"}, 2},
 		{"at INFO", slog.LevelInfo, answer(registry.Answer{Value: "v"}, nil), []string{"msg=done"}, 1},
 		{"failure", slog.LevelInfo, answer(registry.Answer{}, fault.Hide(fault.FSReadFailed, errors.New("root cause"), "shown")),
 			[]string{"level=ERROR msg=failed op=t.a", "error_code=ERR_FS_READ_FAILED", `err="shown (cause: root cause)"`}, 1},

@@ -4,10 +4,65 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
+
+// A Call is one run of one op as it passes down the middleware chain.
+type Call struct {
+	Tool  Tool
+	Op    *Op
+	Args  json.RawMessage // as sent, the discriminator included; Decode takes them over
+	Input any             // *In, set by Decode
+
+	scanned bool
+	args    []arg
+	room    [8]arg // for args
+}
+
+// An arg is a member of the object of arguments, its value as it stands there.
+type arg struct {
+	name  []byte
+	value json.RawMessage
+}
+
+// Arg returns the value of the argument called name as it stands in Args; nil
+// for one that is absent or where Args is no valid object. Of duplicates the last
+// one counts. All of Args is scanned once, whatever is asked for.
+func (c *Call) Arg(name string) json.RawMessage {
+	c.scan()
+	for i := len(c.args) - 1; i >= 0; i-- {
+		if string(c.args[i].name) == name {
+			return c.args[i].value
+		}
+	}
+	return nil
+}
+
+func (c *Call) scan() {
+	if c.scanned {
+		return
+	}
+	c.scanned = true
+	c.args = c.room[:0]
+	s := scanner{b: c.Args}
+	err := s.members(func(name []byte) error {
+		v, err := s.skip()
+		c.args = append(c.args, arg{name, v})
+		return err
+	})
+	if err != nil {
+		c.args = nil
+	}
+}
+
+// Decode sets Input from Args, which it takes over: large strings take the place
+// of their JSON.
+func (c *Call) Decode() (err error) {
+	c.scan() // while Args can be read
+	c.Input, err = c.Op.Decode(c.Args)
+	return err
+}
 
 // Failure returns the object that tells the client of c about err: the one of
 // the tool's dialect and, in conduit's own, the fields that the op's results
@@ -20,8 +75,8 @@ func (c *Call) Failure(err error) any {
 		return v
 	}
 	f := failure{Object: object}
-	for _, path := range Peek(c.Args, "archive_path", "path") {
-		if len(path) > 0 && path[0] == '"' {
+	for _, name := range []string{"archive_path", "path"} {
+		if path := c.Arg(name); len(path) > 0 && path[0] == '"' {
 			f.Path = path
 		}
 	}
@@ -41,59 +96,4 @@ type failure struct {
 func (f failure) Lean(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s: %s", f.Code, f.Message)
 	return err
-}
-
-// Outline tells the arguments of c without their content: member names with
-// scalars and paths as they are, long strings by their length.
-func (c *Call) Outline() string {
-	var b strings.Builder
-	outline(&b, &scanner{b: c.Args}, 0)
-	return b.String()
-}
-
-const outlineLongest = 200
-
-func outline(b *strings.Builder, s *scanner, depth int) {
-	if b.Len() > 4096 || depth > 4 {
-		b.WriteString("…")
-		s.skip()
-		return
-	}
-	switch s.peek() {
-	case '{':
-		b.WriteByte('{')
-		first := true
-		s.members(func(name []byte) error {
-			if !first {
-				b.WriteByte(' ')
-			}
-			first = false
-			fmt.Fprintf(b, "%s:", fault.Clip(string(name)))
-			if string(name) == "content" || strings.HasSuffix(string(name), "_text") {
-				v, err := s.skip()
-				fmt.Fprintf(b, "(%d bytes)", len(v))
-				return err
-			}
-			outline(b, s, depth+1)
-			return nil
-		})
-		b.WriteByte('}')
-	case '[':
-		b.WriteByte('[')
-		s.elements(func(n int) error {
-			if n > 0 {
-				b.WriteByte(' ')
-			}
-			outline(b, s, depth+1)
-			return nil
-		})
-		b.WriteByte(']')
-	default:
-		v, _ := s.skip()
-		if len(v) > outlineLongest {
-			fmt.Fprintf(b, "(%d bytes)", len(v))
-			return
-		}
-		b.Write(v)
-	}
 }

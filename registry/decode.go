@@ -4,109 +4,15 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
-	"fmt"
 	"math"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/invopop/jsonschema"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
-
-// An objectPlan is how one struct type is decoded: its fields by JSON name,
-// each with the part of the schema that governs it.
-type objectPlan struct {
-	fields map[string]*fieldPlan
-	names  []string // in the schema's order
-}
-
-type fieldPlan struct {
-	name     string
-	index    []int
-	schema   *jsonschema.Schema
-	position int // among the object's fields
-	required bool
-	value    valuePlan
-	elem     valuePlan   // of an array
-	object   *objectPlan // of a struct, or of the elements of an array of structs
-}
-
-type valuePlan uint8
-
-const (
-	planString valuePlan = iota
-	planText             // string by way of encoding.TextUnmarshaler
-	planBool
-	planInt
-	planFloat
-	planArray
-	planObjectValue
-	planAny
-)
-
-var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
-
-// planObject makes the plan for struct type t, whose schema is s.
-func planObject(id string, t reflect.Type, s *jsonschema.Schema) *objectPlan {
-	p := &objectPlan{fields: map[string]*fieldPlan{}}
-	if s.Properties == nil {
-		return p
-	}
-	index := map[string]reflect.StructField{}
-	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-			index[name] = f
-		}
-	}
-	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
-		f, ok := index[pair.Key]
-		if !ok {
-			panic(fmt.Sprintf("registry: %s: parameter %q needs a json tag with its name", id, pair.Key))
-		}
-		fp := &fieldPlan{name: pair.Key, index: f.Index, schema: pair.Value, position: len(p.names),
-			required: slices.Contains(s.Required, pair.Key)}
-		at := id + "." + pair.Key
-		if f.Type.Kind() == reflect.Slice {
-			fp.value = planArray
-			fp.elem, fp.object = planValue(at, f.Type.Elem(), pair.Value.Items)
-		} else {
-			fp.value, fp.object = planValue(at, f.Type, pair.Value)
-		}
-		p.fields[pair.Key] = fp
-		p.names = append(p.names, pair.Key)
-	}
-	if len(p.names) > 64 {
-		panic(fmt.Sprintf("registry: %s: more than 64 parameters", id))
-	}
-	return p
-}
-
-func planValue(id string, t reflect.Type, s *jsonschema.Schema) (valuePlan, *objectPlan) {
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if reflect.PointerTo(t).Implements(textUnmarshaler) {
-		return planText, nil
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return planString, nil
-	case reflect.Bool:
-		return planBool, nil
-	case reflect.Int, reflect.Int64:
-		return planInt, nil
-	case reflect.Float64:
-		return planFloat, nil
-	case reflect.Interface:
-		return planAny, nil
-	case reflect.Struct:
-		return planObjectValue, planObject(id, t, s)
-	}
-	panic(fmt.Sprintf("registry: %s: parameters of type %s are not supported", id, t))
-}
 
 // A decoding is one run of Op.Decode.
 type decoding struct {
@@ -116,53 +22,12 @@ type decoding struct {
 	room [4]step
 }
 
-// A step leads to a member of an object and, where index is not negative, to an
-// element of the array it is.
-type step struct {
-	name  string
-	index int
-}
-
-// at names the value that is read in messages ("entries[2].path"); it is empty
-// at the root.
-func (d *decoding) at() string { return d.spell(true) }
-
-// shape is at without indexes, the key of foreign.
-func (d *decoding) shape() string { return d.spell(false) }
-
-func (d *decoding) spell(indexes bool) string {
-	var b strings.Builder
-	for i, s := range d.path {
-		if i > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteString(s.name)
-		if indexes && s.index >= 0 {
-			b.WriteString("[" + strconv.Itoa(s.index) + "]")
-		}
-	}
-	return b.String()
-}
-
-func (d *decoding) fail(format string, args ...any) error {
-	return fault.New(fault.InvalidParameter, "%s: %s", d.op.ID(), fmt.Sprintf(format, args...))
-}
-
-// syntax turns a scanner's error into one a client can read. The transport has
-// already parsed the message, so only direct callers see it.
-func (d *decoding) syntax(err error) error {
-	if err == errSyntax {
-		return d.fail("the arguments are not one valid JSON object (near byte %d)", d.i)
-	}
-	return err
-}
-
 // object decodes an object into struct v.
 func (d *decoding) object(p *objectPlan, v reflect.Value) error {
 	root := len(d.path) == 0
 	if c := d.peek(); c != '{' {
 		if root {
-			return d.fail("the arguments must be a JSON object, not %s", d.kind(c))
+			return d.fail("the arguments must be a JSON object, not %s", kind(c))
 		}
 		return d.wrong("an object, such as {…}", c)
 	}
@@ -202,13 +67,6 @@ func (d *decoding) object(p *objectPlan, v reflect.Value) error {
 	return nil
 }
 
-func join(at, name string) string {
-	if at == "" {
-		return name
-	}
-	return at + "." + name
-}
-
 // setDefault fills a field that was absent.
 func (d *decoding) setDefault(f *fieldPlan, v reflect.Value) error {
 	var b []byte
@@ -228,49 +86,6 @@ func (d *decoding) setDefault(f *fieldPlan, v reflect.Value) error {
 	err := d.field(f, v)
 	d.scanner = outside
 	return err
-}
-
-func (d *decoding) missing(f *fieldPlan) error {
-	at := join(d.at(), f.name)
-	if f.value == planArray && f.schema.MinItems != nil {
-		return d.emptyArray(at)
-	}
-	return d.fail("%s is required: %s", at, expects(f.schema))
-}
-
-// emptyArray words the missing or empty list as section 5.2 of the
-// specification does for entries.
-func (d *decoding) emptyArray(at string) error {
-	msg := fmt.Sprintf("`%s` array is required and cannot be empty", at)
-	if d.op.Name != "" && d.op.word != "" {
-		msg += fmt.Sprintf(" for %s '%s'", d.op.word, d.op.Name)
-	}
-	return fault.New(fault.InvalidParameter, "%s.", msg)
-}
-
-func (d *decoding) unknown(p *objectPlan, name string) error {
-	at := d.at()
-	if fp := d.op.foreign[join(d.shape(), name)]; fp != nil || (at == "" && name != "" && (name == d.op.word || name == viewName && d.op.Lean)) {
-		raw, err := d.skip()
-		if err != nil || fp == nil || fp.idle(raw) {
-			return err
-		}
-		return d.fail("%s is a parameter of %s, not of %s; leave it out here (valid: %s)",
-			join(at, name), strings.Join(fp.ops, ", "), d.op.Name, d.valid(p, at))
-	}
-	where := ""
-	if at != "" {
-		where = " in " + at
-	}
-	return d.fail("unknown parameter %q%s; valid: %s", fault.Clip(name), where, d.valid(p, at))
-}
-
-func (d *decoding) valid(p *objectPlan, at string) string {
-	names := slices.Clone(p.names)
-	if at == "" && d.op.Lean {
-		names = append(names, viewName)
-	}
-	return strings.Join(names, ", ")
 }
 
 // field decodes the value of f into v.
@@ -423,96 +238,4 @@ func beyond(n float64, limit json.Number, side int) bool {
 	}
 	l, err := limit.Float64()
 	return err == nil && cmp.Compare(n, l) == side
-}
-
-func (d *decoding) wrong(want string, c byte) error {
-	return d.fail("%s must be %s, not %s", d.at(), want, d.kind(c))
-}
-
-func (d *decoding) kind(c byte) string {
-	switch c {
-	case '"':
-		return "a string"
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case 't', 'f':
-		return "a boolean"
-	case 'n':
-		return "null"
-	case 0:
-		return "nothing"
-	}
-	return "a number"
-}
-
-// expects words what a value of schema s looks like.
-func expects(s *jsonschema.Schema) string {
-	if len(s.Enum) > 0 {
-		var vals []string
-		for _, e := range s.Enum {
-			vals = append(vals, fmt.Sprintf("%q", e))
-		}
-		return "one of " + strings.Join(vals, ", ")
-	}
-	switch s.Type {
-	case "string":
-		return `a string, such as "…"`
-	case "boolean":
-		return "true or false"
-	case "integer", "number":
-		what := map[string]string{"integer": "an integer", "number": "a number"}[s.Type]
-		switch {
-		case s.Minimum != "" && s.Maximum != "":
-			return fmt.Sprintf("%s from %s to %s", what, s.Minimum, s.Maximum)
-		case s.Minimum != "":
-			return fmt.Sprintf("%s of at least %s", what, s.Minimum)
-		case s.Maximum != "":
-			return fmt.Sprintf("%s of at most %s", what, s.Maximum)
-		}
-		return what + ", such as 1"
-	case "array":
-		if s.Items != nil && s.Items.Type == "object" {
-			return "an array of objects, such as [{…}]"
-		}
-		return `an array of strings, such as ["…"]`
-	case "object":
-		return "an object, such as {…}"
-	}
-	return "a value"
-}
-
-// viewName is the parameter that ops with a lean view have.
-const viewName = "view"
-
-// foreign holds, by shape ("recursive", "entries.recursive"), the parameters
-// that a tool publishes for its other ops.
-type foreign map[string]*foreignParam
-
-type foreignParam struct {
-	ops    []string // names of the ops that take it
-	schema *jsonschema.Schema
-}
-
-// idle reports whether raw is what a caller who fills in every published
-// parameter sends for one that does not matter: null, empty or its default.
-func (p *foreignParam) idle(raw json.RawMessage) bool {
-	switch string(raw) {
-	case "null", `""`, "[]", "{}":
-		return true
-	}
-	want := p.schema.Default
-	if want == nil {
-		switch p.schema.Type {
-		case "boolean":
-			want = false
-		case "integer", "number":
-			want = 0
-		default:
-			return false
-		}
-	}
-	b, err := json.Marshal(want)
-	return err == nil && string(b) == string(raw)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -222,6 +223,52 @@ func TestForeignView(t *testing.T) {
 
 // FuzzDecode has the published rules judged by an independent validator: both
 // accept or both refuse.
+// Strings of all lengths, those that take the place of their JSON included, are
+// what encoding/json reads.
+func TestDecodeLargeStrings(t *testing.T) {
+	o := op[struct {
+		A string        `json:"a"`
+		B registry.Path `json:"b"`
+		C []string      `json:"c"`
+	}]("t", "")
+	for _, unit := range []string{`x`, `line\n`, `\"\\\/\b\f\r\t`, `é\u00e9漢\u6f22`, `\ud83d\ude00😀`, `\ud83d`, "a\xff", "\xc3\\n"} {
+		for _, n := range []int{0, 1, 1000, 64 << 10, 300_000} {
+			s := strings.Repeat(unit, n/len(unit)+min(n, 1))
+			args := []byte(`{"b":"` + s + `","a":"` + s + `","c":["` + s + `","y"]}`)
+			var want struct {
+				A, B string
+				C    []string
+			}
+			if err := json.Unmarshal(args, &want); err != nil {
+				t.Fatal(err)
+			}
+			in, err := o.Decode(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := reflect.ValueOf(in).Elem()
+			path := v.Field(1).Interface().(registry.Path)
+			if got := v.Field(0).String(); got != want.A || path.String() != want.B || v.Field(2).Index(0).String() != want.C[0] || v.Field(2).Index(1).String() != "y" {
+				t.Errorf("%d × %q: got %d bytes, want %d", n, unit, len(got), len(want.A))
+			}
+		}
+	}
+}
+
+func TestLargeStringsAreNotCopied(t *testing.T) {
+	o := op[struct {
+		A string `json:"a"`
+	}]("t", "")
+	args := []byte(`{"a":"` + strings.Repeat(`line\n`, 1<<20) + `"}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := o.Decode(args)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; err != nil || n > 100_000 {
+		t.Errorf("%d bytes allocated, %v", n, err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"names":["a"],"":1}`, `{"names":["a"]}`, `{"names":["a"],"count":10.0}`, `{"names":["a"],"count":10.5}`, `{"names":[]}`, `{"names":["a","b","c","d"]}`,

@@ -63,14 +63,6 @@ func (d Desc) ID() string {
 // Func is a typed operation.
 type Func[In, Out any] func(ctx context.Context, in In) (Out, error)
 
-// A Call is one run of one op as it passes down the middleware chain.
-type Call struct {
-	Tool  Tool
-	Op    *Op
-	Args  json.RawMessage // as sent, the discriminator included
-	Input any             // *In, set by middleware.Decode
-}
-
 // An Answer is what a call yields on its way back up the chain.
 type Answer struct {
 	Value   any     // what the op returned
@@ -174,7 +166,8 @@ func New[Cfg, In, Out any](d Desc, build func(Cfg, *Env) (Func[In, Out], error))
 // Decode parses args into a new *In, checking everything the op's schema says
 // in the same pass: unknown names, types, required, enums and ranges. Explicit
 // nulls count as absent. It fails with ERR_INVALID_PARAMETER and a message that
-// names the parameter and what would be right.
+// names the parameter and what would be right. It takes args over: large strings
+// take the place of their JSON.
 func (op *Op) Decode(args json.RawMessage) (any, error) {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 var errSyntax = errors.New("invalid JSON")
@@ -44,15 +45,15 @@ func (s *scanner) take(c byte) error {
 }
 
 // rawString consumes a string and returns it without its quotes, escapes kept.
-func (s *scanner) rawString() (raw []byte, escaped bool, err error) {
+func (s *scanner) rawString() ([]byte, error) {
 	if err := s.take('"'); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	start := s.i
 	for {
 		n := bytes.IndexByte(s.b[s.i:], '"')
 		if n < 0 {
-			return nil, false, errSyntax
+			return nil, errSyntax
 		}
 		end := s.i + n
 		k := end
@@ -61,58 +62,63 @@ func (s *scanner) rawString() (raw []byte, escaped bool, err error) {
 		}
 		s.i = end + 1
 		if (end-k)%2 == 0 {
-			raw = s.b[start:end]
-			return raw, bytes.IndexByte(raw, '\\') >= 0, nil
+			return s.b[start:end], nil
 		}
 	}
 }
 
-// str consumes a string and returns its value. Invalid UTF-8 and lone
-// surrogates become U+FFFD, as in encoding/json.
+// inPlace is the length from which a string takes the place of its JSON: large
+// arguments are not in memory twice.
+const inPlace = 64 << 10
+
+// str consumes a string and returns its value. A lone surrogate becomes U+FFFD,
+// and so does a run of bytes that are not UTF-8.
 func (s *scanner) str() (string, error) {
-	raw, escaped, err := s.rawString()
+	raw, err := s.rawString()
 	if err != nil {
 		return "", err
 	}
-	if !escaped {
-		return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
+	dst := raw[:0] // a value is never longer than its JSON
+	if len(raw) < inPlace {
+		dst = make([]byte, 0, len(raw))
 	}
-	return unescape(raw)
+	if dst, err = unescape(dst, raw); err != nil {
+		return "", err
+	}
+	return strings.ToValidUTF8(unsafe.String(unsafe.SliceData(dst), len(dst)), "\uFFFD"), nil
 }
 
-func unescape(raw []byte) (string, error) {
-	var b strings.Builder
-	b.Grow(len(raw))
+// unescape appends what raw stands for to dst, which may be the start of raw.
+func unescape(dst, raw []byte) ([]byte, error) {
 	for {
 		n := bytes.IndexByte(raw, '\\')
 		if n < 0 {
-			b.Write(raw)
-			return strings.ToValidUTF8(b.String(), "\uFFFD"), nil
+			return append(dst, raw...), nil
 		}
-		b.Write(raw[:n])
+		dst = append(dst, raw[:n]...)
 		raw = raw[n+1:]
 		if len(raw) == 0 {
-			return "", errSyntax
+			return nil, errSyntax
 		}
 		c := raw[0]
 		raw = raw[1:]
 		switch c {
 		case '"', '\\', '/':
-			b.WriteByte(c)
+			dst = append(dst, c)
 		case 'b':
-			b.WriteByte('\b')
+			dst = append(dst, '\b')
 		case 'f':
-			b.WriteByte('\f')
+			dst = append(dst, '\f')
 		case 'n':
-			b.WriteByte('\n')
+			dst = append(dst, '\n')
 		case 'r':
-			b.WriteByte('\r')
+			dst = append(dst, '\r')
 		case 't':
-			b.WriteByte('\t')
+			dst = append(dst, '\t')
 		case 'u':
 			r, ok := hex4(raw)
 			if !ok {
-				return "", errSyntax
+				return nil, errSyntax
 			}
 			raw = raw[4:]
 			if utf16.IsSurrogate(r) {
@@ -124,9 +130,9 @@ func unescape(raw []byte) (string, error) {
 					raw = raw[6:]
 				}
 			}
-			b.WriteRune(r)
+			dst = utf8.AppendRune(dst, r)
 		default:
-			return "", errSyntax
+			return nil, errSyntax
 		}
 	}
 }
@@ -188,7 +194,7 @@ func (s *scanner) skip() (json.RawMessage, error) {
 	case '[':
 		err = s.elements(func(int) error { _, err := s.skip(); return err })
 	case '"':
-		_, _, err = s.rawString()
+		_, err = s.rawString()
 	default:
 		_, err = s.word()
 	}
@@ -199,16 +205,14 @@ func (s *scanner) skip() (json.RawMessage, error) {
 // Names without escapes are not copied.
 func (s *scanner) members(f func(name []byte) error) error {
 	return s.nested('{', '}', func(int) error {
-		name, escaped, err := s.rawString()
+		name, err := s.rawString()
 		if err != nil {
 			return err
 		}
-		if escaped {
-			u, err := unescape(name)
-			if err != nil {
+		if bytes.IndexByte(name, '\\') >= 0 {
+			if name, err = unescape(nil, name); err != nil {
 				return err
 			}
-			name = []byte(u)
 		}
 		if err := s.take(':'); err != nil {
 			return err
@@ -246,25 +250,4 @@ func (s *scanner) nested(open, end byte, f func(n int) error) error {
 			return errSyntax
 		}
 	}
-}
-
-// Peek returns the values of the top-level members names of the JSON object
-// args, as they stand there, in the order of names; nil for one that is absent
-// or where args is no valid object. Of duplicates the last one counts.
-func Peek(args json.RawMessage, names ...string) []json.RawMessage {
-	found := make([]json.RawMessage, len(names))
-	s := scanner{b: args}
-	err := s.members(func(n []byte) error {
-		v, err := s.skip()
-		for i, name := range names {
-			if err == nil && string(n) == name {
-				found[i] = v
-			}
-		}
-		return err
-	})
-	if err != nil {
-		clear(found)
-	}
-	return found
 }

@@ -105,7 +105,7 @@ func (s Setting) Given(lookup func(string) (string, bool)) (variable, text strin
 		if i > 0 {
 			name = s.Aliases[i-1]
 		}
-		if text, _ := lookup(name); strings.TrimSpace(text) != "" {
+		if text, ok := lookup(name); ok && strings.TrimSpace(text) != "" {
 			return name, strings.TrimSpace(text)
 		}
 	}

@@ -2,7 +2,7 @@ package agentcli_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,39 +13,18 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/agenttest"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
-
-// fake is the program that plays agents.
-var fake string
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("AGENTCLI_TEST_SERVER"); dir != "" {
 		serveUntilKilled(dir)
 		return
 	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "agentcli-test-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	if fake = os.Getenv("AGENTCLI_TEST_FAKE"); fake != "" { // another process of these tests built it
-		return m.Run()
-	}
-	fake = filepath.Join(dir, "fakecli.exe")
-	if out, err := exec.Command("go", "build", "-o", fake, "./testdata/fakecli").CombinedOutput(); err != nil {
-		fmt.Fprintln(os.Stderr, string(out))
-		return 1
-	}
-	os.Setenv("HOME", dir) // nothing of these tests belongs to the user
-	return m.Run()
+	os.Exit(agenttest.Main(m))
 }
 
 // A bench is an engine over a scratch directory.
@@ -61,14 +40,26 @@ type bench struct {
 // the fake agent with steps; set adjusts the configuration.
 func newBench(t testing.TB, set func(*config.Config)) *bench {
 	t.Helper()
+	return benchWith(t, set, nil)
+}
+
+// benchWith is newBench with other services.
+func benchWith(t testing.TB, set func(*config.Config), adjust func(*agentcli.Services)) *bench {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return benchIn(t, dir, set)
+	return benchOver(t, dir, set, adjust)
 }
 
+// benchIn is an engine over dir, such as another server has.
 func benchIn(t testing.TB, dir string, set func(*config.Config)) *bench {
+	t.Helper()
+	return benchOver(t, dir, set, nil)
+}
+
+func benchOver(t testing.TB, dir string, set func(*config.Config), adjust func(*agentcli.Services)) *bench {
 	t.Helper()
 	r, _, err := roots.New(roots.Config{Allowed: []string{dir}, Home: dir, Project: dir})
 	if err != nil {
@@ -84,20 +75,23 @@ func benchIn(t testing.TB, dir string, set func(*config.Config)) *bench {
 	}
 	s := services(dir)
 	s.Lookup = func(k string) (string, bool) { v, ok := b.env[k]; return v, ok }
+	if adjust != nil {
+		adjust(&s)
+	}
 	b.Engine = agentcli.New(b.conf, s)
 	t.Cleanup(func() { b.Close() })
 	return b
 }
 
 func services(dir string) agentcli.Services {
-	return agentcli.Services{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{dir}}
+	return agentcli.Services{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{dir}, State: stateOf(dir)}
 }
 
 // plays has provider id run the steps.
 func plays(id, format string, steps ...string) func(*config.Config) {
 	return func(c *config.Config) {
 		none, model := "", "--model"
-		c.Providers[id] = config.Provider{Type: config.JSONCLI, Binary: fake, InputMode: config.Stdin, Args: steps, InputFlag: &none, ModelFlag: &model,
+		c.Providers[id] = config.Provider{Type: config.JSONCLI, Binary: agenttest.Fake, InputMode: config.Stdin, Args: steps, InputFlag: &none, ModelFlag: &model,
 			OutputFormat: format, Permissions: "edits",
 			HealthCheck: config.HealthCheck{VersionArgs: []string{"--version"}, AuthOutputMode: config.AuthText, TimeoutMs: 5000, SuccessExitCodes: []int{0}}}
 	}
@@ -171,20 +165,30 @@ func (b *bench) repository(t testing.TB) {
 	b.git(t, "commit", "-q", "-m", "first")
 }
 
-// records returns the content of every file below .mcp-conduit, by name.
+// state is where the records of tasks are kept.
+func (b *bench) state() string { return stateOf(b.dir) }
+
+func stateOf(dir string) string {
+	return filepath.Join(os.Getenv("HOME"), "state", strings.NewReplacer("/", "_", "\\", "_", ":", "_").Replace(dir))
+}
+
+// records returns the content of every file below .mcp-conduit and of the
+// records of tasks, by name.
 func (b *bench) records(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(filepath.Join(b.dir, ".mcp-conduit"), func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	for _, dir := range []string{filepath.Join(b.dir, ".mcp-conduit"), b.state()} {
+		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(name)
+			files[name] = string(content)
 			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
 		}
-		content, err := os.ReadFile(name)
-		files[name] = string(content)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return files
 }

@@ -183,7 +183,7 @@ func TestWorktreesSideBySide(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		if s, err := b.Read(t.Context(), id, "", 1e10, b.cwd); err != nil || s.Status != task.Succeeded || s.Worktree.Ref == "" {
+		if s, err := b.Read(t.Context(), id, "", forever, b.cwd); err != nil || s.Status != task.Succeeded || s.Worktree.Ref == "" {
 			t.Errorf("%s: %v %s", id, err, pretty(s))
 		}
 	}
@@ -244,7 +244,7 @@ func TestNoRecordsWhereTheyAreOff(t *testing.T) {
 		t.Errorf("got %s", pretty(r))
 	}
 	for name := range b.records(t) {
-		if !strings.Contains(name, "tasks") && filepath.Base(name) != ".gitignore" {
+		if !strings.HasPrefix(name, b.state()) && filepath.Base(name) != ".gitignore" {
 			t.Errorf("%s was written", name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestDepthIsKnownWhereItWasHidden(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", `env -u CONDUIT_AGENT_DEPTH "$0" & wait`, os.Args[0])
-	cmd.Env = append(os.Environ(), "AGENTCLI_TEST_SERVER="+t.TempDir(), "AGENTCLI_TEST_FAKE="+fake, "AGENTCLI_TEST_TASK=d", "CONDUIT_AGENT_DEPTH=1")
+	cmd.Env = append(os.Environ(), "AGENTCLI_TEST_SERVER="+t.TempDir(), "AGENTCLI_TEST_TASK=d", "CONDUIT_AGENT_DEPTH=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

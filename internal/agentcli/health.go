@@ -133,9 +133,12 @@ func (e *Engine) check(ctx context.Context, id string) Health {
 	p := &plan{provider: pr, Request: Request{Provider: id, TaskID: "health"}}
 	e.environment(p, e.depth())
 	run := func(args []string) (stdout, reason string) {
-		out, errs := &process.Ends{Max: 64 << 10}, &process.Ends{Max: 4 << 10}
+		out, errs := &process.HeadTail{Max: 64 << 10}, &process.HeadTail{Max: 4 << 10}
+		keptOut, keptErr := p.red.Writer(out), p.red.Writer(errs)
 		limit := time.Duration(pr.HealthCheck.TimeoutMs) * time.Millisecond
-		res, err := process.Run(ctx, process.Spec{Path: program, Args: args, Env: p.env, Mark: p.mark, Hard: limit, Grace: time.Second, Out: out, Err: errs})
+		res, err := process.Run(ctx, process.Spec{Path: program, Args: args, Env: p.env, Mark: p.mark, Hard: limit, Grace: time.Second, Out: keptOut, Err: keptErr})
+		keptOut.Close()
+		keptErr.Close()
 		command := strings.TrimSpace(pr.Binary + " " + strings.Join(args, " "))
 		switch {
 		case err != nil:
@@ -147,9 +150,9 @@ func (e *Engine) check(ctx context.Context, id string) Health {
 		case !slices.Contains(pr.HealthCheck.SuccessExitCodes, res.ExitCode):
 			said := lastLine(errs.String(), lastLine(out.String(), "nothing was printed"))
 			if class := output.Classify(pr.OutputFormat, res.ExitCode, nil, errs.String()); class == output.Auth {
-				return "", "not logged in: " + output.OneLine(p.red.Text(said))
+				return "", "not logged in: " + output.OneLine(said)
 			}
-			return out.String(), fmt.Sprintf("%s ended with exit code %d: %s", command, res.ExitCode, output.OneLine(p.red.Text(said)))
+			return out.String(), fmt.Sprintf("%s ended with exit code %d: %s", command, res.ExitCode, output.OneLine(said))
 		}
 		return out.String(), ""
 	}
@@ -158,7 +161,7 @@ func (e *Engine) check(ctx context.Context, id string) Health {
 		h.Reason = reason
 		return h
 	}
-	h.Version = output.OneLine(p.red.Text(lastLine(version, "")))
+	h.Version = output.OneLine(lastLine(version, ""))
 	if len(pr.HealthCheck.AuthArgs) > 0 {
 		said, reason := run(pr.HealthCheck.AuthArgs)
 		if denied := denies(pr.HealthCheck.AuthOutputMode, said); denied != "" {

@@ -58,8 +58,8 @@ func (l *live) save() {
 
 func (l *live) begin() { l.change(func() { l.record.Status = task.Running }) }
 
-// took notes the state before the run.
-func (l *live) took(s snapshot.Snapshot, hashed bool) {
+// recordBefore notes the state before the run.
+func (l *live) recordBefore(s snapshot.Snapshot, hashed bool) {
 	if !hashed {
 		l.change(func() { l.record.Before = &s })
 		return
@@ -70,15 +70,15 @@ func (l *live) took(s snapshot.Snapshot, hashed bool) {
 	l.change(func() { l.record.Hashed = true })
 }
 
-// left notes the state after it.
-func (l *live) left(s snapshot.Snapshot) {
+// recordAfter notes the state after it.
+func (l *live) recordAfter(s snapshot.Snapshot) {
 	if s.Files == nil {
 		l.change(func() { l.record.After = &s })
 	}
 }
 
-// isolated notes the working tree of the task, "" where it is gone.
-func (l *live) isolated(dir string) {
+// setWorktree notes the working tree of the task, "" where it is gone.
+func (l *live) setWorktree(dir string) {
 	l.change(func() {
 		if l.record.Worktree == nil {
 			l.record.Worktree = &task.Worktree{}
@@ -87,15 +87,15 @@ func (l *live) isolated(dir string) {
 	})
 }
 
-// keep notes the reference of what the task changed in a working tree of its
+// setRef notes the reference of what the task changed in a working tree of its
 // own.
-func (l *live) keep(ref string) { l.change(func() { l.record.Worktree.Ref = ref }) }
+func (l *live) setRef(ref string) { l.change(func() { l.record.Worktree.Ref = ref }) }
 
 // saveEvery is how often events alone have the record saved.
 const saveEvery = time.Second
 
-// say adds an event.
-func (l *live) say(kind, text string) {
+// emit adds an event.
+func (l *live) emit(kind, text string) {
 	l.mu.Lock()
 	l.seq++
 	ev := task.Event{Seq: l.seq, Time: audit.ISO(l.e.Now()), Kind: kind, Text: text}
@@ -146,8 +146,8 @@ func (l *live) status(res *Result) string {
 	return task.Failed
 }
 
-// ask has the task cancelled.
-func (l *live) ask() {
+// requestCancel has the task cancelled.
+func (l *live) requestCancel() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopped = true

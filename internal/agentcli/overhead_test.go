@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/agenttest"
 )
 
 // BenchmarkOverhead is what a task takes beyond its agent, in a repository of
@@ -21,7 +22,7 @@ func BenchmarkOverhead(b *testing.B) {
 	var bare, whole []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		cmd := exec.Command(fake, "stdin", "say codex", "write note.txt hi")
+		cmd := exec.Command(agenttest.Fake, "stdin", "say codex", "write note.txt hi")
 		cmd.Dir = x.dir
 		if err := cmd.Run(); err != nil {
 			b.Fatal(err)

@@ -45,7 +45,7 @@ func TestRealAgents(t *testing.T) {
 	}
 	if os.Getenv("REALCLI_ISOLATED") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRealAgents$", "-test.v")
-		cmd.Env = append(os.Environ(), "REALCLI_ISOLATED=1", "REALCLI_DIR="+dir, "AGENTCLI_TEST_FAKE="+fake)
+		cmd.Env = append(os.Environ(), "REALCLI_ISOLATED=1", "REALCLI_DIR="+dir)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		if os.Getuid() != 0 {
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

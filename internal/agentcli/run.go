@@ -1,13 +1,10 @@
 package agentcli
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
-	"reflect"
 	"runtime"
 	"slices"
 	"time"
@@ -22,11 +19,6 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
-
-func shortHash(s string) []byte {
-	sum := sha256.Sum256([]byte(s))
-	return sum[:8]
-}
 
 const (
 	keptOutput = 512 << 10 // of each end of each stream
@@ -82,7 +74,10 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		defer unlock()
 		// What a server that was killed has left may still change files here.
 		for _, id := range l.store.Held() {
-			if _, err := e.recovered(ctx, l.store, id, p.Cwd); err != nil {
+			if e.liveTask(id) != nil {
+				continue
+			}
+			if _, err := e.settle(ctx, l.store, id, p.Cwd); err != nil {
 				e.Log.Warn("settling a task of before", "task", id, "err", err)
 			}
 		}
@@ -106,14 +101,14 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		committed = snapshot.Snapshot{}
 		before, err = p.space.Take(ctx)
 	}
-	if err = firstError(err, first.Wait()); err != nil {
+	if err = cmp.Or(err, first.Wait()); err != nil {
 		if ctx.Err() != nil {
 			res.fail(output.Stopped, "cancelled before it began")
 			return res, nil
 		}
 		return nil, err
 	}
-	l.took(before, !p.space.Repository())
+	l.recordBefore(before, !p.space.Repository())
 
 	space := p.space
 	if p.Worktree {
@@ -145,7 +140,7 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 	res.Git.Baseline = e.state(status, baseDiff)
 	res.Git.Post = e.postState(ctx, space, committed, before, after, baseDiff, change)
 	e.answer(res, out, change)
-	l.left(after)
+	l.recordAfter(after)
 
 	if p.TestCommand != nil && res.Failure == nil {
 		e.test(ctx, p, l, res, log)
@@ -153,76 +148,17 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 	res.PolicyWarnings = append(res.PolicyWarnings, policy.After(p.Allowlist, res.Result.Paths, baseDiff.Paths(), p.red.Text(change.Diff))...)
 	if g, ok := p.space.(*snapshot.Git); ok && p.Worktree && len(change.Changes) > 0 {
 		ref := snapshot.Ref(p.TaskID)
-		if err := g.Keep(context.WithoutCancel(ctx), after, ref); err != nil {
+		if err := g.SetRef(context.WithoutCancel(ctx), after, ref); err != nil {
 			res.Errors = append(res.Errors, "the changes could not be kept: "+err.Error())
 		} else {
-			l.keep(ref)
+			l.setRef(ref)
 		}
 	}
 	res.OK = res.Failure == nil && (res.Test.OK || res.Test.Skipped)
 	if res.Failure == nil && !res.OK {
-		res.Errors = append(res.Errors, "the test command failed: "+p.TestCommandText())
+		res.Errors = append(res.Errors, "the test command failed: "+*p.TestCommand)
 	}
 	return res, nil
-}
-
-// TestCommandText is the test command, "" where there is none.
-func (r Request) TestCommandText() string {
-	if r.TestCommand == nil {
-		return ""
-	}
-	return *r.TestCommand
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// worktreesOf names the lock on the list of working trees of a repository, which
-// git does not guard well against two commands at once.
-func worktreesOf(g *snapshot.Git) string { return g.Top() + "\x00worktrees" }
-
-// enterWorktree makes a working tree in the state before and moves the plan
-// there. remove ends it.
-func (e *Engine) enterWorktree(ctx context.Context, p *plan, l *live, before snapshot.Snapshot) (remove func(), err error) {
-	g := p.space.(*snapshot.Git)
-	home, err := audit.Open(p.Cwd, e.worktreesDir(), true)
-	if err != nil {
-		return nil, err
-	}
-	defer home.Close()
-	unlock, err := e.lock(ctx, worktreesOf(g))
-	if err != nil {
-		return nil, err
-	}
-	w, err := g.Worktree(ctx, before, home.Path(audit.Segment(p.TaskID)))
-	unlock()
-	if err != nil {
-		return nil, fmt.Errorf("making a working tree: %w", err)
-	}
-	l.isolated(w.Dir)
-	p.dir = filepath.Join(w.Dir, filepath.FromSlash(g.Prefix()))
-	p.prompt = p.red.Text(prompt(p.dir, p.Request))
-	if err := e.command(p); err != nil {
-		return nil, err
-	}
-	return func() {
-		ctx := context.WithoutCancel(ctx)
-		unlock, err := e.lock(ctx, worktreesOf(g))
-		if err == nil {
-			err = w.Remove(ctx)
-			unlock()
-		}
-		if err != nil {
-			e.Log.Warn("removing a working tree", "task", p.TaskID, "err", err)
-		}
-		l.isolated("")
-	}, nil
 }
 
 func (e *Engine) startLog(p *plan, res *Result) *audit.Log {
@@ -273,7 +209,7 @@ func (e *Engine) attempts(ctx context.Context, p *plan, l *live, res *Result, lo
 			res.Errors = append(res.Errors, "not tried again: files were changed")
 			break
 		}
-		l.say("error", fmt.Sprintf("attempt %d: %s; trying again", n, res.Failure.Message))
+		l.emit("error", fmt.Sprintf("attempt %d: %s; trying again", n, res.Failure.Message))
 		select {
 		case <-time.After(e.config.Delay()):
 		case <-ctx.Done():
@@ -287,27 +223,28 @@ func (e *Engine) attempts(ctx context.Context, p *plan, l *live, res *Result, lo
 
 // attempt runs the agent once.
 func (e *Engine) attempt(ctx context.Context, p *plan, l *live, res *Result, log *audit.Log, program string) output.Outcome {
-	stdout, stderr := &process.Ends{Max: keptOutput}, &process.Ends{Max: keptOutput}
+	stdout, stderr := &process.HeadTail{Max: keptOutput}, &process.HeadTail{Max: keptOutput}
 	parser := output.For(p.provider)
 	spec := process.Spec{Path: program, Args: p.argv, Dir: p.dir, Env: p.env, Mark: p.mark, Stdin: p.stdin,
-		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done()}
+		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(), Clock: e.Clock}
 	if p.provider.Type == config.ACP {
 		s := &acp.Session{Cwd: p.dir, Prompt: p.prompt, Permissions: p.provider.Permissions}
 		parser, spec.Talk = s, s.Talk
 	}
+	// Secrets are taken out before anything is shortened or joined.
 	lines := &process.Lines{Max: longLine, F: func(line []byte) {
-		for _, ev := range parser.Line(line) {
-			l.say(ev.Kind, p.red.Text(ev.Text))
+		for _, ev := range parser.Line(p.red.Line(line)) {
+			l.emit(ev.Kind, ev.Text)
 		}
 	}}
-	logOut, logErr := log.Stream("stdout"), log.Stream("stderr")
-	spec.Out, spec.Err = io.MultiWriter(stdout, logOut, lines), io.MultiWriter(stderr, logErr)
+	keptOut, keptErr := p.red.Writer(io.MultiWriter(stdout, log.Stream("stdout"))), p.red.Writer(io.MultiWriter(stderr, log.Stream("stderr")))
+	spec.Out, spec.Err = io.MultiWriter(keptOut, lines), keptErr
 	stopFlush := every(time.Second, log.Flush)
 	run, err := process.Run(ctx, spec)
 	stopFlush()
 	lines.Close()
-	logOut.Close()
-	logErr.Close()
+	keptOut.Close()
+	keptErr.Close()
 
 	if err != nil {
 		log.Printf("\nnot started: %v\n", err)
@@ -355,28 +292,6 @@ func ending(r process.Result) string {
 	return fmt.Sprintf("Ended (%s): %s after %d ms", r.End, how, r.Duration.Milliseconds())
 }
 
-// every calls f at intervals until stop is called.
-func every(d time.Duration, f func()) (stop func()) {
-	done := make(chan struct{})
-	g := parallel.New()
-	g.Go(func() error {
-		t := time.NewTicker(d)
-		defer t.Stop()
-		for {
-			select {
-			case <-t.C:
-				f()
-			case <-done:
-				return nil
-			}
-		}
-	})
-	return func() {
-		close(done)
-		_ = g.Wait()
-	}
-}
-
 func (e *Engine) state(status string, d snapshot.Difference) State {
 	s := State{Status: status, Diff: d.Diff, Paths: d.Paths()}
 	if e.config.Policy.TrackBinaryPaths {
@@ -392,13 +307,13 @@ func (e *Engine) postState(ctx context.Context, space snapshot.Space, committed,
 	status, err := space.Status(ctx)
 	d := change
 	switch {
-	case committed.Tree == "" || committed.Tree == before.Tree:
-	case before.Tree == after.Tree:
+	case committed.Tree == "", committed.Tree == before.Tree && before.Nested == nil:
+	case before.Same(after):
 		d = baseDiff
 	default:
 		var cerr error
 		d, cerr = space.Compare(ctx, committed, after)
-		err = firstError(err, cerr)
+		err = cmp.Or(err, cerr)
 	}
 	if err != nil {
 		e.Log.Warn("reading the state after a run", "err", err)
@@ -423,19 +338,19 @@ func (e *Engine) answer(res *Result, out output.Outcome, change snapshot.Differe
 func (e *Engine) test(ctx context.Context, p *plan, l *live, res *Result, log *audit.Log) {
 	t := &Test{Command: *p.TestCommand}
 	res.Test = t
-	l.say("test", output.OneLine(t.Command))
+	l.emit("test", output.OneLine(p.red.Text(t.Command)))
 	log.Printf("\n## Test\n\n%s\n\n", t.Command)
-	stdout, stderr := &process.Ends{Max: keptOutput}, &process.Ends{Max: keptOutput}
-	logOut, logErr := log.Stream("stdout"), log.Stream("stderr")
+	stdout, stderr := &process.HeadTail{Max: keptOutput}, &process.HeadTail{Max: keptOutput}
+	keptOut, keptErr := p.red.Writer(io.MultiWriter(stdout, log.Stream("stdout"))), p.red.Writer(io.MultiWriter(stderr, log.Stream("stderr")))
 	shell, flag := "/bin/sh", "-c"
 	if runtime.GOOS == "windows" {
 		shell, flag = "cmd", "/c"
 	}
 	run, err := process.Run(ctx, process.Spec{Path: shell, Args: []string{flag, t.Command}, Dir: p.dir, Env: p.testEnv, Mark: p.mark,
-		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(),
-		Out: io.MultiWriter(stdout, logOut), Err: io.MultiWriter(stderr, logErr)})
-	logOut.Close()
-	logErr.Close()
+		Idle: e.config.Idle(p.provider), Hard: e.config.Hard(), Hurry: e.ctx.Done(), Clock: e.Clock,
+		Out: keptOut, Err: keptErr})
+	keptOut.Close()
+	keptErr.Close()
 	if err != nil {
 		t.Note = err.Error()
 		return
@@ -453,46 +368,4 @@ func (e *Engine) test(ctx context.Context, p *plan, l *live, res *Result, log *a
 		t.Note = "cancelled"
 		res.fail(output.Stopped, "cancelled")
 	}
-}
-
-// seal takes secrets out of res, writes the audit and returns the result as
-// callers get it.
-func (e *Engine) seal(p *plan, res *Result) *Result {
-	eachString(reflect.ValueOf(res), "", func(_, s string) string { return p.red.Text(s) })
-	if p.auditDir == nil {
-		return res.fit(maxResult)
-	}
-	name := audit.Name(p.started, p.Request.Provider, p.TaskID) + ".json"
-	res.AuditPath = p.auditDir.Path(name)
-	hidden := map[string]string{}
-	for k := range p.Env {
-		hidden[k] = policy.Hidden
-	}
-	record := struct {
-		Task      auditTask `json:"task"`
-		Result    *Result   `json:"result"`
-		Timestamp string    `json:"timestamp"`
-	}{auditTask{p.TaskID, p.Request.Provider, p.red.Text(p.Instructions), p.Cwd.Abs, p.Allowlist, hidden, p.red.Text(p.TestCommandText()), p.Worktree}, res, audit.ISO(e.Now())}
-	b, err := json.MarshalIndent(record, "", "  ")
-	if err == nil {
-		err = p.auditDir.Replace(name, append(b, '\n'))
-	}
-	if err != nil {
-		res.AuditPath = ""
-		res.Errors = append(res.Errors, "the audit could not be written")
-		e.Log.Error("writing an audit", "task", p.TaskID, "err", err)
-	}
-	return res.fit(maxResult)
-}
-
-// An auditTask is a request as the audit has it.
-type auditTask struct {
-	TaskID       string            `json:"taskId"`
-	Provider     string            `json:"provider"`
-	Instructions string            `json:"instructions"`
-	Cwd          string            `json:"cwd"`
-	Allowlist    []string          `json:"allowlist,omitempty"`
-	Env          map[string]string `json:"env,omitempty"`
-	TestCommand  string            `json:"testCommand,omitempty"`
-	Worktree     bool              `json:"worktree,omitempty"`
 }

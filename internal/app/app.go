@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -174,7 +175,7 @@ func (a *App) start() {
 		}
 		a.work.Go(func() {
 			err := panics.Try(func() error { return t.Start(a.Env.Context, a.Env) })
-			if err != nil && a.Env.Context.Err() == nil {
+			if err != nil && !errors.Is(err, context.Canceled) {
 				a.Log.Error("background work ended", "toolset", t.Name, "err", err)
 			}
 		})

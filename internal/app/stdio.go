@@ -18,14 +18,15 @@ import (
 // ServeStdio serves one client until its input ends or a signal comes, and
 // returns the exit code.
 func (a *App) ServeStdio(in io.ReadCloser, out io.Writer) int {
-	s := mcp.NewServer(&mcp.Implementation{Name: "conduit-mcp", Title: "Conduit", Version: Version}, &mcp.ServerOptions{
+	self := &mcp.Implementation{Name: "conduit-mcp", Title: "Conduit", Version: Version}
+	s := mcp.NewServer(self, &mcp.ServerOptions{
 		Instructions: a.Set.Instructions(a.Toolsets),
 		Logger:       a.Log.Logger,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
 	a.Mux.Mount(s)
 	input := &watched{ReadCloser: in, end: make(chan struct{})}
-	t := stdio.New(input, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Call: a.Mux.CallWithProgress, Log: a.Log.Logger})
+	t := stdio.New(input, out, stdio.Options{MaxRequest: a.MaxPayload, MaxResponse: a.MaxResponse, Bodies: a.bodies, Call: a.Mux.CallWithProgress, Has: a.Mux.Has, Server: self, Log: a.Log.Logger})
 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -63,15 +63,3 @@ func sentence(phrase string) string {
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }
-
-// Replace puts text between the comments "<!-- name: … -->" and
-// "<!-- name: end -->" of a Markdown document.
-func Replace(doc, name, text string) (string, error) {
-	before, rest, ok := strings.Cut(doc, "<!-- "+name+": ")
-	opening, rest, open := strings.Cut(rest, "-->\n")
-	_, after, closed := strings.Cut(rest, "<!-- "+name+": end -->")
-	if !ok || !open || !closed {
-		return "", fmt.Errorf("the document has no part <!-- %s: … --> to <!-- %[1]s: end -->", name)
-	}
-	return before + "<!-- " + name + ": " + opening + "-->\n\n" + text + "\n<!-- " + name + ": end -->" + after, nil
-}

@@ -44,8 +44,8 @@ func op[Out any](d registry.Desc) *registry.Op {
 	})
 }
 
-func TestTools(t *testing.T) {
-	set, err := registry.NewSet([]registry.Tool{{Name: "library", Discriminator: "action", Summary: "A library."}}, []*registry.Op{
+func TestToolset(t *testing.T) {
+	set, err := registry.NewSet([]registry.Tool{{Name: "other", Toolset: "none", Summary: "Not of the toolset."}, {Name: "seat", Toolset: "shelves", Summary: "Take a seat."}, {Name: "library", Toolset: "shelves", Discriminator: "action", Summary: "A library."}}, []*registry.Op{
 		op[[]shelf](registry.Desc{Tool: "library", Name: "put", Summary: "Put books.", Effect: registry.Additive, Idempotent: true, OpenWorld: true,
 			Errors:   []fault.Code{fault.InvalidParameter, fault.LimitExceeded},
 			Examples: []registry.Example{{Title: "One", Args: `{"books": [{"title": "Emma"}]}`}, {Title: "None", Args: `{}`}}}),
@@ -59,7 +59,7 @@ func TestTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := docs.Tools(set); got != string(want) {
+	if got := docs.Toolset(registry.Toolset{Name: "shelves", Summary: "Shelves and seats."}, set); got != string(want) {
 		t.Errorf("got:\n%s", got)
 	}
 }
@@ -100,23 +100,5 @@ func TestCodes(t *testing.T) {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
-	}
-}
-
-func TestReplace(t *testing.T) {
-	const doc = "a\n<!-- tools: made by hand -->\nold\n<!-- tools: end -->\nb\n"
-	want := "a\n<!-- tools: made by hand -->\n\nnew\n\n<!-- tools: end -->\nb\n"
-	got, err := docs.Replace(doc, "tools", "new\n")
-	if err != nil || got != want {
-		t.Fatalf("got %q, %v\nwant %q", got, err, want)
-	}
-	if got, err = docs.Replace(got, "tools", "new\n"); err != nil || got != want {
-		t.Errorf("again: got %q, %v\nwant %q", got, err, want)
-	}
-	if _, err := docs.Replace(doc, "errors", "new\n"); err == nil {
-		t.Error("a missing part is no error")
-	}
-	if _, err := docs.Replace("<!-- tools: x -->\nold\n", "tools", "new\n"); err == nil {
-		t.Error("a part without an end is no error")
 	}
 }

@@ -10,15 +10,20 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
-// Tools renders the reference of every tool and op of set in Markdown, headings
-// of the third level and below.
-func Tools(set *registry.Set) string {
+// Toolset renders the reference of the tools and ops that set has of a toolset
+// as a page of Markdown.
+func Toolset(ts registry.Toolset, set *registry.Set) string {
 	var b strings.Builder
-	for i, t := range set.Tools() {
-		if i > 0 {
-			b.WriteString("\n")
+	served := fmt.Sprintf("It is served where `CONDUIT_TOOLSETS` names it (`CONDUIT_TOOLSETS=%s`).", ts.Name)
+	if ts.Default {
+		served = "It is served by default."
+	}
+	fmt.Fprintf(&b, "# Toolset `%s`\n\n%s %s\n\nWritten by `make docs` from the code.\n", ts.Name, ts.Summary, served)
+	for _, t := range set.Tools() {
+		if t.Toolset != ts.Name {
+			continue
 		}
-		fmt.Fprintf(&b, "### Tool `%s`\n\n%s\n", t.Name, t.Summary)
+		fmt.Fprintf(&b, "\n## Tool `%s`\n\n%s\n", t.Name, t.Summary)
 		ops := set.Ops(t.Name)
 		if t.Discriminator != "" {
 			fmt.Fprintf(&b, "\n| `%s` | What it does | Effect |\n| --- | --- | --- |\n", t.Discriminator)
@@ -35,7 +40,7 @@ func Tools(set *registry.Set) string {
 
 func writeOp(b *strings.Builder, t registry.Tool, op *registry.Op) {
 	if op.Name != "" {
-		fmt.Fprintf(b, "\n#### `%s`\n", op.ID())
+		fmt.Fprintf(b, "\n### `%s`\n", op.ID())
 	}
 	b.WriteString("\n")
 	if op.Summary != t.Summary {

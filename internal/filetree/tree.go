@@ -171,7 +171,7 @@ func (c *copier) fill(ctx context.Context, l level, out sink) error {
 		return err
 	}
 	c.denied.Add(int64(denied))
-	return c.limit.Divide(func(start func(func() error) error) error {
+	return c.limit.Divide(func(d *parallel.Division) error {
 		var files []string
 		for _, e := range entries {
 			err := ctx.Err()
@@ -180,7 +180,7 @@ func (c *copier) fill(ctx context.Context, l level, out sink) error {
 			case l.guarded && l.dst.Guard.Denied(filepath.Join(l.dst.Abs, e.Name)):
 				c.denied.Add(1)
 			case e.IsDir():
-				err = start(func() error { return c.subdirectory(ctx, l, e.Name, out) })
+				err = d.Go(func() error { return c.subdirectory(ctx, l, e.Name, out) })
 			case e.IsLink():
 				err = c.link(ctx, l, e.Name, out)
 			case e.Type.IsRegular():
@@ -195,7 +195,7 @@ func (c *copier) fill(ctx context.Context, l level, out sink) error {
 			}
 		}
 		for some := range slices.Chunk(files, filesAtATime) {
-			if err := start(func() error { return c.filesOf(ctx, l, some, out) }); err != nil {
+			if err := d.Go(func() error { return c.filesOf(ctx, l, some, out) }); err != nil {
 				return err
 			}
 		}

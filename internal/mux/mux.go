@@ -130,13 +130,16 @@ func (m *Mux) listed(next mcp.MethodHandler) mcp.MethodHandler {
 func (m *Mux) unknownTool(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "tools/call" {
-			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && p != nil && m.tools[p.Name] == nil {
+			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok && p != nil && !m.Has(p.Name) {
 				return m.Call(ctx, p.Name, p.Arguments)
 			}
 		}
 		return next(ctx, method, req)
 	}
 }
+
+// Has reports whether there is a tool called name.
+func (m *Mux) Has(name string) bool { return m.tools[name] != nil }
 
 // Tools returns what tools/list tells, sorted by name.
 func (m *Mux) Tools() []*mcp.Tool {
@@ -177,12 +180,12 @@ func (m *Mux) Call(ctx context.Context, name string, args json.RawMessage) (res 
 		return failed(c, fault.New(fault.UnknownTool, "there is no tool %q; the tools are %s", fault.Clip(name), strings.Join(m.names, ", ")), false), nil
 	}
 	c.Tool = t.Tool
-	op, err := t.find(args)
+	op, err := t.find(c)
 	if err != nil {
 		return failed(c, err, false), nil
 	}
 	c.Op = op.Op
-	lean, err := m.lean(op.Op, args)
+	lean, err := m.lean(c)
 	if err != nil {
 		return failed(c, err, false), nil
 	}
@@ -197,12 +200,12 @@ func (m *Mux) Call(ctx context.Context, name string, args json.RawMessage) (res 
 	return m.reply(c, a, lean), nil
 }
 
-// find returns the op that the discriminator in args names.
-func (t *tool) find(args json.RawMessage) (*bound, error) {
+// find returns the op that the discriminator of c names.
+func (t *tool) find(c *registry.Call) (*bound, error) {
 	if t.Discriminator == "" {
 		return t.ops[""], nil
 	}
-	raw := registry.Peek(args, t.Discriminator)[0]
+	raw := c.Arg(t.Discriminator)
 	if n := len(raw); n > 2 {
 		if op, ok := t.ops[string(raw[1:n-1])]; ok && raw[0] == '"' {
 			return op, nil
@@ -220,11 +223,11 @@ func (t *tool) find(args json.RawMessage) (*bound, error) {
 }
 
 // lean reports whether the call wants the lean view.
-func (m *Mux) lean(op *registry.Op, args json.RawMessage) (bool, error) {
-	if !op.Lean {
+func (m *Mux) lean(c *registry.Call) (bool, error) {
+	if !c.Op.Lean {
 		return false, nil
 	}
-	switch raw := registry.Peek(args, "view")[0]; string(raw) {
+	switch raw := c.Arg("view"); string(raw) {
 	case "", "null":
 		return m.LeanDefault, nil
 	case `"full"`:
@@ -232,7 +235,7 @@ func (m *Mux) lean(op *registry.Op, args json.RawMessage) (bool, error) {
 	case `"lean"`:
 		return true, nil
 	}
-	return false, fault.New(fault.InvalidParameter, `%s: view must be one of "full", "lean"`, op.ID())
+	return false, fault.New(fault.InvalidParameter, `%s: view must be one of "full", "lean"`, c.Op.ID())
 }
 
 func quoted(names []string) string { return `"` + strings.Join(names, `", "`) + `"` }

@@ -98,6 +98,24 @@ func value[T any](v T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return v, nil }
 }
 
+// The op, the view and the path that a failure tells are found in one scan of the
+// arguments: they may be anything from then on.
+func TestArgumentsAreScannedOnceBeforeTheyAreDecoded(t *testing.T) {
+	spoil := func(next registry.Handler) registry.Handler {
+		return func(ctx context.Context, c *registry.Call) (registry.Answer, error) {
+			for i := range c.Args[:bytes.Index(c.Args, []byte(`,"operation"`))] {
+				c.Args[i] = '"'
+			}
+			return registry.Answer{}, fault.New(fault.FSNotFound, "no file")
+		}
+	}
+	m := served(t, mux.Options{}, value(object{}), spoil)
+	res := ask(t, m, `{"content":"`+strings.Repeat("x", 1000)+`","operation":"run","path":"p"}`)
+	if got, want := text(t, res, 0), `{"status":"error","error_code":"ERR_FS_NOT_FOUND","error_message":"no file","path":"p"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestNoticeAndStructured(t *testing.T) {
 	notice := map[string]string{"type": "info_notice"}
 	remarked := func(ctx context.Context) ([]item, error) {

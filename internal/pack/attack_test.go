@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -43,13 +45,19 @@ func refused(t *testing.T, name string, archive []byte, o ExtractOptions, code f
 	}
 }
 
+// Records of a zip.
+const (
+	fileSign = "PK\x01\x02"
+	endSign  = "PK\x05\x06"
+)
+
 func TestNamesThatLeadOutsideAreRefused(t *testing.T) {
 	for _, name := range []string{
 		"../x", "a/../../x", "a/..", "..", "../out/x", "/abs", "//abs", "/", `back\slash`, `..\x`, `a\..\..\x`, "C:/x", "c:x", `C:\x`,
 		strings.Repeat("n", 256), strings.Repeat("d/", 2100) + "f", "./../x", "a/./../../x",
 	} {
 		for file, archive := range archivesOf(t, in{name: "fine", content: "fine"}, in{name: name, content: "evil"}) {
-			t.Run(file+" "+Shown(name)[:min(12, len(Shown(name)))], func(t *testing.T) {
+			t.Run(file+" "+entryname.Shown(name)[:min(12, len(entryname.Shown(name)))], func(t *testing.T) {
 				refused(t, file, archive, ExtractOptions{Overwrite: true}, fault.Unarchive, "nothing was unpacked")
 				// What is not chosen is judged too.
 				refused(t, file, archive, ExtractOptions{Include: []string{"fine"}}, fault.Unarchive)
@@ -365,7 +373,7 @@ func TestSizesThatLie(t *testing.T) {
 	honest := zipOfZeros(t, 100_000)
 	for _, claim := range []uint32{10, 99_999, 100_001, 1 << 31} {
 		b := bytes.Clone(honest)
-		d := bytes.Index(b, []byte(fileRecord))
+		d := bytes.Index(b, []byte(fileSign))
 		binary.LittleEndian.PutUint32(b[d+24:], claim)
 		s := newScratch(t)
 		s.write("a.zip", b)
@@ -454,7 +462,7 @@ func TestZipMembersOfManySizes(t *testing.T) {
 				continue
 			}
 			// In the middle of the content, with 31 bytes before it and 16 behind.
-			archive[(31+bytes.Index(archive, []byte(fileRecord))-16)/2] ^= 1
+			archive[(31+bytes.Index(archive, []byte(fileSign))-16)/2] ^= 1
 			s = newScratch(t)
 			s.write("a.zip", archive)
 			_, err = s.extract("a.zip", "to", ExtractOptions{})
@@ -468,7 +476,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 	for _, file := range []string{"a.zip", "a.tar.gz"} {
 		archive := archivesOf(t, in{name: "f", content: "some content"})[file]
 		if file == "a.zip" {
-			d := bytes.Index(archive, []byte(fileRecord))
+			d := bytes.Index(archive, []byte(fileSign))
 			archive[d+16]++
 		} else {
 			archive[len(archive)-8]++
@@ -480,16 +488,16 @@ func TestChecksumsAreVerified(t *testing.T) {
 func TestOverlappingEntries(t *testing.T) {
 	// Two directory entries for one file in the archive.
 	b := makeZip(t, in{name: "aaaa", content: strings.Repeat("1", 100)}, in{name: "bbbb", content: strings.Repeat("1", 100)})
-	first := bytes.Index(b, []byte(fileRecord))
-	second := first + 4 + bytes.Index(b[first+4:], []byte(fileRecord))
+	first := bytes.Index(b, []byte(fileSign))
+	second := first + 4 + bytes.Index(b[first+4:], []byte(fileSign))
 	copy(b[second+42:second+46], b[first+42:first+46])
 	refused(t, "a.zip", b, ExtractOptions{}, fault.Unarchive, "overlap")
 }
 
 func TestEncryptedEntries(t *testing.T) {
 	b := makeZip(t, in{name: "fine", content: "1"}, in{name: "secret", content: "2"})
-	d := bytes.LastIndex(b, []byte(fileRecord))
-	b[d+8] |= flagEncrypted
+	d := bytes.LastIndex(b, []byte(fileSign))
+	b[d+8] |= zipfile.FlagEncrypted
 	refused(t, "a.zip", b, ExtractOptions{}, fault.Unarchive, "secret is encrypted")
 	s := newScratch(t)
 	s.write("a.zip", b)
@@ -509,15 +517,15 @@ func bigDirectory(n, claimed int) []byte {
 	local[30] = 'f'
 	b.Write(local)
 	start := b.Len()
-	rec := make([]byte, fileRecordLen+1)
-	copy(rec, fileRecord)
+	rec := make([]byte, 46+1)
+	copy(rec, fileSign)
 	rec[28] = 1
-	rec[fileRecordLen] = 'f'
+	rec[46] = 'f'
 	for range n {
 		b.Write(rec)
 	}
-	end := make([]byte, endRecordLen)
-	copy(end, endRecord)
+	end := make([]byte, 22)
+	copy(end, endSign)
 	binary.LittleEndian.PutUint16(end[8:], uint16(claimed))
 	binary.LittleEndian.PutUint16(end[10:], uint16(claimed))
 	binary.LittleEndian.PutUint32(end[12:], uint32(b.Len()-start))
@@ -711,23 +719,19 @@ func TestArchiveThatHoldsItself(t *testing.T) {
 
 func TestOldTimesOfAZip(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(-1<<31, 0), time.Unix(1<<31-1, 0), time.Unix(1<<31, 0), time.Unix(1<<33, 0), time.Date(1700, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		extra := TimeExtra(at)
-		f := &zip.File{FileHeader: zip.FileHeader{Extra: extra}}
-		if binary.LittleEndian.Uint16(extra) == extraNTFS {
-			var b bytes.Buffer // package zip reads this one
-			w := zip.NewWriter(&b)
-			_, err := w.CreateRaw(&zip.FileHeader{Name: "f", Extra: extra, CRC32: crc32.ChecksumIEEE(nil)})
-			must(t, err)
-			must(t, w.Close())
-			r, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
-			must(t, err)
-			f = r.File[0]
-		}
-		if have := zipTime(f); !have.Equal(at) {
+		extra := zipfile.TimeExtra(at)
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		_, err := w.CreateRaw(&zip.FileHeader{Name: "f", Extra: extra})
+		must(t, err)
+		must(t, w.Close())
+		list, err := openZip(bytes.NewReader(b.Bytes()), int64(b.Len()), true)
+		must(t, err)
+		if have := list[0].modified; !have.Equal(at) {
 			t.Errorf("%v became %v", at, have)
 		}
 	}
-	if TimeExtra(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)) != nil {
+	if zipfile.TimeExtra(time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)) != nil {
 		t.Error("a time that cannot be told was told")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -122,7 +123,7 @@ func nameSources(sources []Source, t *tally) ([]named, error) {
 		if name == filepath.VolumeName(name)+string(filepath.Separator) {
 			name = "" // of the top of a file system: what is in it has names
 		}
-		if why := BadName(name); name != "" && why != "" {
+		if why := entryname.Bad(name); name != "" && why != "" {
 			t.skip(s.Asked)
 			continue
 		}

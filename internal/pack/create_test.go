@@ -19,6 +19,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -161,7 +163,7 @@ func TestTreesThatAreTooDeep(t *testing.T) {
 	s := newScratch(t)
 	root, err := os.OpenRoot(s.dir)
 	must(t, err)
-	for range maxLevels + 5 {
+	for range entryname.MaxLevels + 5 {
 		must(t, root.Mkdir("d", 0o755))
 		sub, err := root.OpenRoot("d")
 		must(t, err)
@@ -386,7 +388,7 @@ func TestDeflateRefersToTheBlockBefore(t *testing.T) {
 		t.Errorf("a repeated block takes %d bytes", grown)
 	}
 	out.Write(endOfStream)
-	have, err := io.ReadAll(inflated(&out))
+	have, err := io.ReadAll(codec.Inflate(&out))
 	if err != nil || !bytes.Equal(have, slices.Concat(before, before)) {
 		t.Errorf("%d bytes, %v", len(have), err)
 	}

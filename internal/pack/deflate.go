@@ -6,35 +6,23 @@ import (
 	"os"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
 )
 
 const (
 	blockSize = 1 << 20  // what is compressed at a time
 	window    = 32 << 10 // how far back deflate refers
-
-	// deflateLevel gives sizes like those of zip -6 and gzip -6.
-	deflateLevel = 6
 )
 
 // endOfStream is an empty final deflate block. It ends a stream of blocks that
 // were compressed one by one.
 var endOfStream = []byte{3, 0}
 
-var deflaters = sync.Pool{New: func() any {
-	w, err := flate.NewWriter(nil, deflateLevel)
-	if err != nil {
-		panic(err) // the level is valid
-	}
-	return w
-}}
-
 // deflate appends data, compressed, to dst. What was before it in the stream, dict,
 // is referred to. Unless whole is set, the stream goes on.
 func deflate(dst *bytes.Buffer, dict, data []byte, whole bool) error {
-	w := deflaters.Get().(*flate.Writer)
-	defer deflaters.Put(w)
-	w.ResetDict(dst, dict)
+	w, release := codec.Deflate(dst, dict)
+	defer release()
 	if _, err := w.Write(data); err != nil {
 		return err
 	}

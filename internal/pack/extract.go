@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -185,7 +186,7 @@ func (x *extractor) verdict() error {
 	}
 	for name := range x.items {
 		if abs := filepath.Join(x.dst.Abs, filepath.FromSlash(name)); x.dst.Guard.Denied(abs) {
-			return fault.New(fault.FSAccessDenied, "the archive has %s, which a rule of this server denies (CONDUIT_DENIED_PATHS, or by default the well-known places of credentials); nothing was unpacked. Leave it out with exclude", Shown(name))
+			return fault.New(fault.FSAccessDenied, "the archive has %s, which a rule of this server denies (CONDUIT_DENIED_PATHS, or by default the well-known places of credentials); nothing was unpacked. Leave it out with exclude", entryname.Shown(name))
 		}
 	}
 	return nil

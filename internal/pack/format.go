@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -119,7 +120,7 @@ func Detect(r io.ReaderAt, size int64, name string) (Format, error) {
 			return "", fault.New(fault.ArchiveFormat, "%s is an archive or compressed file of a kind that is not read here (%s); these are: %s", name, m.name, strings.Join(Formats(), ", "))
 		}
 	}
-	if _, err := findDirectory(r, size); err == nil {
+	if zipfile.Is(r, size) {
 		return Zip, nil // behind something else, such as a program that unpacks it
 	}
 	return "", fault.New(fault.ArchiveDetect, "%s is not recognized as an archive; these are read: %s. If it is one of them, name it with format", name, strings.Join(Formats(), ", "))

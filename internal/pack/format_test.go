@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/mholt/archives"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -403,7 +404,7 @@ func TestIndexOfUnsafeArchives(t *testing.T) {
 		t.Errorf("%q, %v, %+v", b, err, e)
 	}
 	b := makeZip(t, in{name: "secret", content: "2"})
-	b[bytes.LastIndex(b, []byte(fileRecord))+8] |= flagEncrypted
+	b[bytes.LastIndex(b, []byte("PK\x01\x02"))+8] |= zipfile.FlagEncrypted
 	_, _, err = openIndex(t, b, "a.zip").OpenMember(t.Context(), "secret")
 	wantCode(t, err, fault.Unarchive, "encrypted")
 	big := bigDirectory(200_000, 1)

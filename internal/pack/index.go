@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -63,7 +64,7 @@ func Open(ctx context.Context, r io.ReaderAt, size int64, name string) (*Archive
 	a := &Archive{r: r, size: size, format: f, by: map[string]located{}}
 	p := newPlan(choice{})
 	if f == Zip {
-		list, err := openZip(r, size)
+		list, err := openZip(r, size, false)
 		if err != nil {
 			return nil, damaged(err)
 		}
@@ -96,7 +97,7 @@ func (a *Archive) add(p *plan, m *member, z *zipMember) error {
 	l := located{zip: z, where: m.where, nth: p.met}
 	switch {
 	case m.hard != "":
-		to := tidy(m.hard)
+		to := entryname.Clean(m.hard)
 		from, ok := a.by[to]
 		if !ok || p.items[to].isDir() {
 			a.unsafe++
@@ -196,9 +197,9 @@ func (a *Archive) OpenMember(ctx context.Context, name string) (io.ReadCloser, E
 	e, ok := a.Lookup(name)
 	switch {
 	case !ok:
-		return nil, e, fault.New(fault.FSNotFound, "the archive has no entry %s", Shown(name))
+		return nil, e, fault.New(fault.FSNotFound, "the archive has no entry %s", entryname.Shown(name))
 	case e.IsDir():
-		return nil, e, fault.New(fault.FSIsDirectory, "%s is a directory in the archive; name a file", Shown(name))
+		return nil, e, fault.New(fault.FSIsDirectory, "%s is a directory in the archive; name a file", entryname.Shown(name))
 	case e.Link != "":
 		return io.NopCloser(strings.NewReader(e.Link)), e, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mholt/archives"
 	"github.com/nwaples/rardecode/v2"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -41,7 +42,7 @@ func eachMember(ctx context.Context, r io.ReaderAt, size int64, f Format, yield 
 	err := panics.Try(func() error {
 		switch f {
 		case Zip:
-			z, err := openZip(r, size)
+			z, err := openZip(r, size, false)
 			if err != nil {
 				return err
 			}
@@ -100,10 +101,10 @@ func (c content) Read(b []byte) (int, error) {
 // handler adapts yield to the readers of package archives.
 func handler(yield func(*member) error) archives.FileHandler {
 	return func(_ context.Context, i archives.FileInfo) error {
-		m := member{name: readable(i.NameInArchive, false), mode: i.Mode(), modified: i.ModTime(), size: i.Size(), where: -1}
+		m := member{name: entryname.Decode(i.NameInArchive, false), mode: i.Mode(), modified: i.ModTime(), size: i.Size(), where: -1}
 		if h, ok := i.Header.(*rardecode.FileHeader); ok {
 			if h.Encrypted || h.HeaderEncrypted {
-				return encrypted(Shown(m.name))
+				return encrypted(entryname.Shown(m.name))
 			}
 			if h.UnKnownSize {
 				m.size = 0
@@ -161,12 +162,12 @@ func eachHeader(ctx context.Context, in io.Reader, at io.Seeker, yield func(*mem
 		if h.Typeflag == tar.TypeXGlobalHeader {
 			continue
 		}
-		m := member{name: readable(h.Name, false), mode: h.FileInfo().Mode(), modified: h.ModTime, size: h.Size, where: -1}
+		m := member{name: entryname.Decode(h.Name, false), mode: h.FileInfo().Mode(), modified: h.ModTime, size: h.Size, where: -1}
 		switch h.Typeflag {
 		case tar.TypeSymlink:
-			m.link = readable(h.Linkname, false)
+			m.link = entryname.Decode(h.Linkname, false)
 		case tar.TypeLink:
-			m.hard = readable(h.Linkname, false)
+			m.hard = entryname.Decode(h.Linkname, false)
 		}
 		if at != nil && h.Typeflag != tar.TypeGNUSparse && h.PAXRecords["GNU.sparse.major"] == "" && h.PAXRecords["GNU.sparse.map"] == "" {
 			if m.where, err = at.Seek(0, io.SeekCurrent); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -89,7 +90,7 @@ func matches(globs []string, name string) bool {
 }
 
 func unsafeName(name, why string) error {
-	return fault.New(fault.Unarchive, "the archive has an entry whose name %s: %q; nothing was unpacked", why, Shown(name))
+	return fault.New(fault.Unarchive, "the archive has an entry whose name %s: %q; nothing was unpacked", why, entryname.Shown(name))
 }
 
 // name returns the name that m gets below the destination, "" for one that is
@@ -98,11 +99,11 @@ func (p *plan) name(m *member) (string, error) {
 	if p.met++; p.met > maxEntries {
 		return "", tooMany()
 	}
-	name := tidy(m.name)
+	name := entryname.Clean(m.name)
 	if name == "" && m.mode.IsDir() {
 		return "", nil // the destination itself
 	}
-	if why := BadName(name); why != "" {
+	if why := entryname.Bad(name); why != "" {
 		return "", unsafeName(m.name, why)
 	}
 	if !p.takes(name) {
@@ -118,7 +119,7 @@ func (p *plan) claim(name string, i *item) (old *item, err error) {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		have, ok := p.items[dir]
 		if ok && !have.isDir() {
-			return nil, fault.New(fault.Unarchive, "the archive has the entry %s inside %s, which is no directory in it; nothing was unpacked", Shown(name), Shown(dir))
+			return nil, fault.New(fault.Unarchive, "the archive has the entry %s inside %s, which is no directory in it; nothing was unpacked", entryname.Shown(name), entryname.Shown(dir))
 		}
 		if ok {
 			break
@@ -127,7 +128,7 @@ func (p *plan) claim(name string, i *item) (old *item, err error) {
 	}
 	old = p.items[name]
 	if old != nil && old.isDir() != i.isDir() {
-		return nil, fault.New(fault.Unarchive, "the archive has %s both as a directory and as something else; nothing was unpacked", Shown(name))
+		return nil, fault.New(fault.Unarchive, "the archive has %s both as a directory and as something else; nothing was unpacked", entryname.Shown(name))
 	}
 	if old != nil && i.isDir() {
 		i.made = old.made
@@ -164,10 +165,10 @@ func (p *plan) checkLinks(there func(name string) (fs.FileMode, bool)) error {
 	for _, name := range p.those((*item).isLink) {
 		i := p.items[name]
 		refuse := func(why string) error {
-			return fault.New(fault.Unarchive, "the archive has the symbolic link %s, which %s (%q); nothing was unpacked", Shown(name), why, Shown(i.link))
+			return fault.New(fault.Unarchive, "the archive has the symbolic link %s, which %s (%q); nothing was unpacked", entryname.Shown(name), why, entryname.Shown(i.link))
 		}
 		dir := path.Dir(name)
-		if !Stays(i.link, dir) {
+		if !entryname.LinkStays(i.link, dir) {
 			return refuse("points outside the destination")
 		}
 		at, passed := dir, false
@@ -190,4 +191,16 @@ func (p *plan) checkLinks(there func(name string) (fs.FileMode, bool)) error {
 		}
 	}
 	return nil
+}
+
+// strip removes the first n elements of name; ok is false where nothing is
+// left.
+func strip(name string, n int) (rest string, ok bool) {
+	for range n {
+		var more bool
+		if _, name, more = strings.Cut(name, "/"); !more {
+			return "", false
+		}
+	}
+	return name, name != ""
 }

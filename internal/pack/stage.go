@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -202,7 +203,7 @@ func (s *stage) setAttributes(dir *os.Root, base string, i *item) error {
 // that the file system holds for the same.
 func sameName(name string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return fault.Hide(fault.Unarchive, err, "the archive has two entries called %s that differ only in case or Unicode form, which are one file here; nothing was unpacked", Shown(name))
+		return fault.Hide(fault.Unarchive, err, "the archive has two entries called %s that differ only in case or Unicode form, which are one file here; nothing was unpacked", entryname.Shown(name))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -115,7 +116,7 @@ func (c *collector) isSelf(abs string, info fileinfo.Info) bool {
 
 // directory hands on l and what is in it.
 func (c *collector) directory(l level) error {
-	if l.depth >= maxLevels {
+	if l.depth >= entryname.MaxLevels {
 		return walk.TooDeep(l.dir.Place().Abs, "pack its parts")
 	}
 	entries, denied, err := l.dir.EntriesCounted()
@@ -137,7 +138,7 @@ func (c *collector) directory(l level) error {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
-		if BadName(join(l.name, e.Name)) != "" {
+		if entryname.Bad(join(l.name, e.Name)) != "" {
 			c.tally.Names++
 			continue
 		}
@@ -232,11 +233,11 @@ func (c *collector) keepLink(l level, name, text string, target place.Place) err
 	if err != nil {
 		return err
 	}
-	if text = filepath.ToSlash(text); !Stays(text, filepath.ToSlash(rel)) || c.detour(l, text) {
+	if text = filepath.ToSlash(text); !entryname.LinkStays(text, filepath.ToSlash(rel)) || c.detour(l, text) {
 		if text, err = filepath.Rel(at.Abs, target.Abs); err != nil {
 			return err
 		}
-		if text = filepath.ToSlash(text); !Stays(text, filepath.ToSlash(rel)) {
+		if text = filepath.ToSlash(text); !entryname.LinkStays(text, filepath.ToSlash(rel)) {
 			c.tally.Links++
 			return nil
 		}

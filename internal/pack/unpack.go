@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -75,7 +77,7 @@ func linkText(m *member) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	text, err := io.ReadAll(io.LimitReader(c, maxName+1))
+	text, err := io.ReadAll(io.LimitReader(c, entryname.MaxLen+1))
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +103,7 @@ func (x *extractor) replace(name string, old *item) error {
 }
 
 func twice(name string) error {
-	return fault.New(fault.Unarchive, "the archive has two entries called %s, and which one counts is not said; nothing was unpacked", Shown(name))
+	return fault.New(fault.Unarchive, "the archive has two entries called %s, and which one counts is not said; nothing was unpacked", entryname.Shown(name))
 }
 
 // drain waits until all that was put on the line is written.
@@ -138,14 +140,14 @@ func (x *extractor) mkdir(name string) error {
 
 // hardLink gives a file that was unpacked before one more name.
 func (x *extractor) hardLink(name string, m *member, i *item) error {
-	to := tidy(m.hard)
-	if why := BadName(to); why != "" {
-		return fault.New(fault.Unarchive, "the archive has a hard link, %s, to a name that %s: %q; nothing was unpacked", Shown(name), why, Shown(m.hard))
+	to := entryname.Clean(m.hard)
+	if why := entryname.Bad(to); why != "" {
+		return fault.New(fault.Unarchive, "the archive has a hard link, %s, to a name that %s: %q; nothing was unpacked", entryname.Shown(name), why, entryname.Shown(m.hard))
 	}
 	to, _ = strip(to, x.strip)
 	from := x.items[to]
 	if from == nil || from.isDir() {
-		return fault.New(fault.Unarchive, "the archive has %s as a hard link to %s, which is no file that was unpacked before; nothing was unpacked", Shown(name), Shown(m.hard))
+		return fault.New(fault.Unarchive, "the archive has %s as a hard link to %s, which is no file that was unpacked before; nothing was unpacked", entryname.Shown(name), entryname.Shown(m.hard))
 	}
 	if to == name {
 		return nil
@@ -198,7 +200,7 @@ func (x *extractor) file(ctx context.Context, name string, m *member, i *item) e
 	}
 	defer c.Close()
 	if m.size > blockSize {
-		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, nil, stopping{ctx, c}) })
+		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, nil, codec.WithContext(ctx, c)) })
 	}
 	s := getSlab()
 	s.raw.Grow(int(max(m.size, 0)) + 1024)
@@ -207,26 +209,13 @@ func (x *extractor) file(ctx context.Context, name string, m *member, i *item) e
 	}
 	if s.raw.Len() > blockSize { // it is larger than it said
 		return x.stage.in(name, func(dir *os.Root, base string) error {
-			return x.write(dir, base, i, s.raw.Bytes(), stopping{ctx, c})
+			return x.write(dir, base, i, s.raw.Bytes(), codec.WithContext(ctx, c))
 		})
 	}
 	return x.line.put(func() error {
 		defer s.put()
 		return x.stage.in(name, func(dir *os.Root, base string) error { return x.write(dir, base, i, s.raw.Bytes(), nil) })
 	}, nil)
-}
-
-// stopping is a reader that ends with its context.
-type stopping struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (s stopping) Read(b []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.Reader.Read(b)
 }
 
 var copyBuffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}

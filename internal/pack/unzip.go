@@ -4,6 +4,10 @@ import (
 	"context"
 	"os"
 	"path"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 )
 
 // filesAtATime is how many files of a zip one worker unpacks in a row.
@@ -11,12 +15,9 @@ const filesAtATime = 32
 
 // readZip plans all of a zip, and then unpacks several files at a time.
 func (x *extractor) readZip(ctx context.Context) error {
-	list, err := openZip(x.archive, x.size)
+	list, err := openZip(x.archive, x.size, true)
 	if err != nil {
 		return damaged(err)
-	}
-	if err := overlapping(list); err != nil {
-		return err
 	}
 	type file struct {
 		name string
@@ -34,8 +35,8 @@ func (x *extractor) readZip(ctx context.Context) error {
 		if name == "" {
 			continue
 		}
-		if m.file.Flags&flagEncrypted != 0 {
-			return encrypted(Shown(m.name))
+		if m.Flags&zipfile.FlagEncrypted != 0 {
+			return encrypted(entryname.Shown(m.name))
 		}
 		if m.mode.IsRegular() {
 			files = append(files, file{name, m})
@@ -102,5 +103,5 @@ func (x *extractor) zipFile(ctx context.Context, dir *os.Root, name string, m *z
 		return err
 	}
 	defer c.Close()
-	return x.write(dir, base, i, nil, stopping{ctx, c})
+	return x.write(dir, base, i, nil, codec.WithContext(ctx, c))
 }

@@ -6,27 +6,22 @@ import (
 	"archive/zip"
 	"bufio"
 	"cmp"
-	"encoding/binary"
 	"hash/crc32"
 	"io"
 	"io/fs"
 	"iter"
 	"math"
 	"os"
-	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 )
 
 const (
-	flagDescriptor = 0x8   // sizes follow the data
-	flagUTF8       = 0x800 // the name is UTF-8
-	version20      = 20    // directories and deflate
-	version45      = 45    // 64-bit sizes
+	flagDescriptor = 0x8 // sizes follow the data
+	version20      = 20  // directories and deflate
+	version45      = 45  // 64-bit sizes
 	byUnix         = 3 << 8
-
-	extraNTFS     = 0x000a
-	extraExtended = 0x5455
 
 	writeBuffer = 256 << 10
 )
@@ -201,11 +196,11 @@ func zipHeader(name string, i fileinfo.Info) *zip.FileHeader {
 	}
 	for _, c := range []byte(name) {
 		if c >= 0x80 {
-			h.Flags |= flagUTF8
+			h.Flags |= zipfile.FlagUTF8
 		}
 	}
-	h.ModifiedDate, h.ModifiedTime = DOSTime(i.Modified)
-	h.Extra = TimeExtra(i.Modified)
+	h.ModifiedDate, h.ModifiedTime = zipfile.DOSTime(i.Modified)
+	h.Extra = zipfile.TimeExtra(i.Modified)
 	return h
 }
 
@@ -219,50 +214,4 @@ func unixMode(mode fs.FileMode) uint32 {
 		return bits | 0o120000
 	}
 	return bits | 0o100000
-}
-
-// DOSTime is t in UTC as the headers of a zip have it, in steps of two seconds.
-func DOSTime(t time.Time) (date, clock uint16) {
-	t = t.UTC()
-	switch {
-	case t.Year() < 1980:
-		t = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
-	case t.Year() > 2107:
-		t = time.Date(2107, 12, 31, 23, 59, 58, 0, time.UTC)
-	}
-	date = uint16(t.Day() + int(t.Month())<<5 + (t.Year()-1980)<<9)
-	return date, uint16(t.Second()/2 + t.Minute()<<5 + t.Hour()<<11)
-}
-
-// ticks of 100 ns, since 1601, are how NTFS counts time.
-const (
-	ticksPerSecond = 10_000_000
-	secondsTo1970  = 11_644_473_600
-)
-
-// TimeExtra is t to the second in the form that other programs read best: the
-// extended timestamp, where its 32 bits suffice, else the one of NTFS.
-func TimeExtra(t time.Time) []byte {
-	at := t.Unix()
-	if at >= math.MinInt32 && at <= math.MaxInt32 {
-		b := make([]byte, 0, 9)
-		b = binary.LittleEndian.AppendUint16(b, extraExtended)
-		b = binary.LittleEndian.AppendUint16(b, 5)
-		b = append(b, 1) // the time of modification alone
-		return binary.LittleEndian.AppendUint32(b, uint32(int32(at)))
-	}
-	if at < -secondsTo1970 || at > math.MaxInt64/ticksPerSecond-secondsTo1970 {
-		return nil
-	}
-	tick := uint64(at+secondsTo1970) * ticksPerSecond
-	b := make([]byte, 0, 36)
-	b = binary.LittleEndian.AppendUint16(b, extraNTFS)
-	b = binary.LittleEndian.AppendUint16(b, 32)
-	b = binary.LittleEndian.AppendUint32(b, 0)
-	b = binary.LittleEndian.AppendUint16(b, 1)
-	b = binary.LittleEndian.AppendUint16(b, 24)
-	for range 3 {
-		b = binary.LittleEndian.AppendUint64(b, tick)
-	}
-	return b
 }

@@ -3,7 +3,10 @@ package parallel
 import (
 	"cmp"
 	"context"
+	"errors"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/panics"
@@ -20,30 +23,44 @@ func NewLimit(n int) *Limit {
 	return l
 }
 
-// Divide is called by a worker. It calls divide, which divides the work by
-// calling start with each part of it: that runs in a goroutine of its own while
-// fewer than the limit work, otherwise at once in that of the caller. Once a
-// part has failed, start does nothing and returns its error. Divide returns when
-// everything has ended, with an error of a part or of divide.
-func (l *Limit) Divide(divide func(start func(part func() error) error) error) error {
-	g, ctx := WithContext(context.Background())
-	err := panics.Try(func() error {
-		return divide(func(part func() error) error {
-			switch {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case !l.working.TryAcquire(1):
-				return part()
-			}
-			g.Go(func() error {
-				defer l.working.Release(1)
-				return part()
-			})
-			return nil
-		})
-	})
+// Divide is called by a worker. It calls divide, which hands out the parts of
+// the work, and returns when all has ended, with an error of a part or of
+// divide.
+func (l *Limit) Divide(divide func(*Division) error) error {
+	d := &Division{limit: l}
+	err := panics.Try(func() error { return divide(d) })
 	l.working.Release(1)
-	err = cmp.Or(g.Wait(), err)
+	err = cmp.Or(d.group.Wait(), err)
 	_ = l.working.Acquire(context.Background(), 1) // it fails with its context alone
 	return err
+}
+
+// A Division is work that is being divided.
+type Division struct {
+	limit  *Limit
+	group  errgroup.Group
+	failed atomic.Bool
+}
+
+var errFailed = errors.New("another part has failed")
+
+// Go runs a part in a goroutine of its own while fewer than the limit work,
+// otherwise at once, and returns its error. Once one in a goroutine has failed
+// it runs no more and fails too.
+func (d *Division) Go(part func() error) error {
+	switch {
+	case d.failed.Load():
+		return errFailed
+	case !d.limit.working.TryAcquire(1):
+		return part()
+	}
+	d.group.Go(func() error {
+		defer d.limit.working.Release(1)
+		err := panics.Try(part)
+		if err != nil {
+			d.failed.Store(true)
+		}
+		return err
+	})
+	return nil
 }

@@ -10,17 +10,15 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 )
 
-type start = func(func() error) error
-
 func TestLimit(t *testing.T) {
 	const most = 3
 	l := parallel.NewLimit(most)
 	var working, peak, leaves atomic.Int32
 	var divide func(levels int) error
 	divide = func(levels int) error {
-		return l.Divide(func(start start) error {
+		return l.Divide(func(d *parallel.Division) error {
 			for range 4 {
-				if err := start(func() error {
+				if err := d.Go(func() error {
 					if levels > 0 {
 						return divide(levels - 1)
 					}
@@ -46,9 +44,9 @@ func TestLimitWorksAtTheSameTime(t *testing.T) {
 	l := parallel.NewLimit(3)
 	var meeting sync.WaitGroup
 	meeting.Add(3)
-	err := l.Divide(func(start start) error {
+	err := l.Divide(func(d *parallel.Division) error {
 		for range 3 {
-			_ = start(func() error { // one after the other they would wait for ever
+			_ = d.Go(func() error { // one after the other they would wait for ever
 				meeting.Done()
 				meeting.Wait()
 				return nil
@@ -64,9 +62,9 @@ func TestLimitWorksAtTheSameTime(t *testing.T) {
 func TestLimitOfOneKeepsTheOrder(t *testing.T) {
 	l := parallel.NewLimit(1)
 	var got []int
-	err := l.Divide(func(start start) error {
+	err := l.Divide(func(d *parallel.Division) error {
 		for i := range 5 {
-			if err := start(func() error { got = append(got, i); return nil }); err != nil {
+			if err := d.Go(func() error { got = append(got, i); return nil }); err != nil {
 				return err
 			}
 			if len(got) != i+1 {
@@ -85,9 +83,9 @@ func TestAFailureEndsTheDivision(t *testing.T) {
 	for title, n := range map[string]int{"here": 1, "in a goroutine": 2} {
 		t.Run(title, func(t *testing.T) {
 			l := parallel.NewLimit(n)
-			err := l.Divide(func(start start) error {
+			err := l.Divide(func(d *parallel.Division) error {
 				for {
-					if err := start(func() error { return failure }); err != nil {
+					if err := d.Go(func() error { return failure }); err != nil {
 						return err
 					}
 				}
@@ -103,13 +101,13 @@ func TestAPanicWaitsForTheOthers(t *testing.T) {
 	l := parallel.NewLimit(2)
 	var ended atomic.Bool
 	panicked := make(chan struct{})
-	err := l.Divide(func(start start) error {
-		_ = start(func() error {
+	err := l.Divide(func(d *parallel.Division) error {
+		_ = d.Go(func() error {
 			<-panicked
 			ended.Store(true)
 			return nil
 		})
-		return start(func() error { // there is no worker left for it
+		return d.Go(func() error { // there is no worker left for it
 			defer close(panicked)
 			panic("overboard")
 		})

@@ -7,8 +7,8 @@ import (
 
 func TestWhoeverWaitsDoesNotCount(t *testing.T) {
 	l := NewLimit(2)
-	err := l.Divide(func(start func(func() error) error) error {
-		return start(func() error {
+	err := l.Divide(func(d *Division) error {
+		return d.Go(func() error {
 			for !l.working.TryAcquire(1) { // there is room once the other one waits
 				runtime.Gosched()
 			}

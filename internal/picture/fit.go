@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"image"
+	"io"
 	"math"
-
-	"github.com/disintegration/imaging"
 
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -40,26 +39,26 @@ var qualities = [...]int{85, 75, 65, 50}
 // Errors are ERR_UNSUPPORTED_IMAGE_TYPE, ERR_IMAGE_PROCESSING_FAILED for an
 // image that is damaged, has more than 100 megapixels or cannot be made as
 // small, and that of ctx.
-func Fit(ctx context.Context, data []byte, mime string, l Limits) (out Fitted, err error) {
-	err = safely(ctx, func() error {
-		h, err := readHeader(data, mime)
-		if err != nil {
-			return err
-		}
+func Fit(ctx context.Context, file io.ReaderAt, size int64, mime string, l Limits) (Fitted, error) {
+	src := newSource(file, size)
+	return run(ctx, src, mime, func(h *header) (out Fitted, err error) {
 		out.OriginalWidth, out.OriginalHeight = h.upright()
-		if h.accepted() && l.allow(h.width, h.height, len(data)) {
+		if h.accepted() && l.allow(h.width, h.height, int(size)) {
 			// What clients take they decode, and some give up the whole
 			// conversation over an image that is damaged.
 			if !h.tooLarge() {
-				if _, err := h.decode(ctx, data); err != nil {
-					return err
+				if _, err := h.decode(ctx, src); err != nil {
+					return out, err
 				}
 			}
-			out.Data, out.MIME, out.Width, out.Height = data, h.kind.mime(), h.width, h.height
-			return nil
+			if out.Data = src.part(0, size); out.Data == nil {
+				return out, errShort
+			}
+			out.MIME, out.Width, out.Height = h.kind.mime(), h.width, h.height
+			return out, nil
 		}
 		if h.tooLarge() {
-			return fault.New(fault.ImageProcessing, "the image has %d x %d pixels, more than the 100 megapixels that are decoded; format base64 gives its bytes as they are", h.width, h.height)
+			return out, fault.New(fault.ImageProcessing, "the image has %d x %d pixels, more than the 100 megapixels that are decoded; format base64 gives its bytes as they are", h.width, h.height)
 		}
 		if h.frames > 1 {
 			out.Note = "This is a still of the first frame of an animation; format base64 gives the original."
@@ -67,16 +66,12 @@ func Fit(ctx context.Context, data []byte, mime string, l Limits) (out Fitted, e
 				out.Note = "This is the first of several pages; format base64 gives the original."
 			}
 		}
-		m, err := h.decodeFor(ctx, data, l)
+		m, err := h.decode(ctx, src)
 		if err != nil {
-			return err
+			return out, err
 		}
-		return out.encode(ctx, m, h, l)
+		return out, out.encode(ctx, onCanvas(m, h.width, h.height), h, l)
 	})
-	if err != nil {
-		return Fitted{}, err
-	}
-	return out, nil
 }
 
 // accepted reports whether clients take an image of this kind as it is.
@@ -97,22 +92,29 @@ func within(w, h, side int) (int, int) {
 	return min(max(int(math.Round(float64(w)*scale)), 1), side), min(max(int(math.Round(float64(h)*scale)), 1), side)
 }
 
-// encode makes of the pixels of h an image within the limits.
+// encode makes of the pixels of h, as they are stored, an image within the limits.
 func (f *Fitted) encode(ctx context.Context, m image.Image, h *header, l Limits) error {
-	few := fewColours(m)
+	_, few := m.(*image.Paletted)
+	if n, ok := m.(*image.NRGBA); ok {
+		colours, _ := coloursOf(n)
+		few = colours != nil
+	}
 	alpha := !opaque(m)
 	for side := l.MaxSide; ; {
-		s := m.Bounds().Size()
-		width, height := within(s.X, s.Y, side)
-		small, err := resize(ctx, m, width, height)
-		if err != nil {
+		width, height := within(h.width, h.height, side)
+		for worthHalving(m, width, height) {
+			halve(m)
+		}
+		small := turn(resize(m, width, height), h.orientation)
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		f.Width, f.Height = width, height
+		f.Width, f.Height = small.Bounds().Dx(), small.Bounds().Dy()
 		size := 0
+		var err error
 		switch {
 		case alpha || few:
-			f.Data, err = encodePNG(ctx, small, h.profile, quickDeflate)
+			f.Data, err = encodePNG(ctx, small, profileChunks(profileFor(small, h.profile)), unlimited)
 			f.MIME, size = kindPNG.mime(), len(f.Data)
 		case h.kind == kindJPEG || h.kind == kindWebP && !h.lossless:
 			size, err = f.jpeg(ctx, small, h, l)
@@ -120,9 +122,15 @@ func (f *Fitted) encode(ctx context.Context, m image.Image, h *header, l Limits)
 			if size, err = f.jpeg(ctx, small, h, l); err != nil {
 				break
 			}
-			var p []byte
-			if p, err = encodePNG(ctx, small, h.profile, quickDeflate); err == nil && l.allow(1, 1, len(p)) && len(p) < 2*size {
+			most := 2*size - 1
+			if l.MaxBytes > 0 {
+				most = min(most, int(l.MaxBytes))
+			}
+			p, e := encodePNG(ctx, small, profileChunks(profileFor(small, h.profile)), most)
+			if e == nil {
 				f.Data, f.MIME, size = p, kindPNG.mime(), len(p)
+			} else if !errors.Is(e, errTooLong) {
+				err = e
 			}
 		}
 		if err != nil {
@@ -139,154 +147,22 @@ func (f *Fitted) encode(ctx context.Context, m image.Image, h *header, l Limits)
 	}
 }
 
+// profileFor returns the profile where it describes an image of that type.
+func profileFor(m image.Image, profile []byte) []byte {
+	if isGray(m) {
+		return profileOf(profile, "GRAY")
+	}
+	return profileOf(profile, "RGB ")
+}
+
 // jpeg encodes an image in the best quality that the limits allow, or the
 // lowest.
 func (f *Fitted) jpeg(ctx context.Context, m image.Image, h *header, l Limits) (size int, err error) {
 	f.MIME = kindJPEG.mime()
 	for _, q := range qualities {
-		if f.Data, err = encodeJPEG(ctx, m, q, h.profile); err != nil || l.allow(1, 1, len(f.Data)) {
+		if f.Data, err = encodeJPEG(ctx, m, q, profileFor(m, h.profile), unlimited); err != nil || l.allow(1, 1, len(f.Data)) {
 			break
 		}
 	}
 	return len(f.Data), err
-}
-
-func opaque(m image.Image) bool {
-	if o, ok := m.(interface{ Opaque() bool }); ok {
-		return o.Opaque()
-	}
-	return true
-}
-
-// fewColours reports whether an image has at most 256 colours.
-func fewColours(m image.Image) bool {
-	switch m := m.(type) {
-	case *image.Paletted:
-		return true
-	case *image.NRGBA:
-		seen := make(map[[4]byte]struct{}, 257)
-		var last [4]byte
-		w, h := m.Rect.Dx(), m.Rect.Dy()
-		for y := range h {
-			for row := m.Pix[y*m.Stride:][:4*w]; len(row) > 0; row = row[4:] {
-				if c := [4]byte(row); c != last {
-					last = c
-					if seen[c] = struct{}{}; len(seen) > 256 {
-						return false
-					}
-				}
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// resize makes a plain image smaller; a gray one stays gray. Most of a long way
-// down is gone by averaging.
-func resize(ctx context.Context, m image.Image, width, height int) (image.Image, error) {
-	s := m.Bounds().Size()
-	if width == s.X && height == s.Y {
-		return m, nil
-	}
-	for worthHalving(m.Bounds().Dx(), m.Bounds().Dy(), width, height) {
-		var err error
-		if m, err = halve(ctx, m); err != nil {
-			return nil, err
-		}
-	}
-	rgb, err := nrgba(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	small := imaging.Resize(rgb, width, height, imaging.Lanczos)
-	switch m.(type) {
-	case *image.Gray, *image.Gray16:
-		gray := image.NewGray(small.Rect)
-		for i := range gray.Pix {
-			gray.Pix[i] = small.Pix[4*i]
-		}
-		return gray, ctx.Err()
-	}
-	return small, ctx.Err()
-}
-
-// worthHalving reports whether an image of w x h that is to become one of
-// width x height may first be halved: a quarter and more must remain for the
-// better filter.
-func worthHalving(w, h, width, height int) bool {
-	return w/2 >= width+width/4 && h/2 >= height+height/4
-}
-
-// halve averages two by two pixels.
-func halve(ctx context.Context, m image.Image) (image.Image, error) {
-	b := m.Bounds()
-	r := image.Rect(0, 0, (b.Dx()+1)/2, (b.Dy()+1)/2)
-	switch m := m.(type) {
-	case *image.Gray:
-		out := image.NewGray(r)
-		return out, halvePlane(ctx, out.Pix, out.Stride, plane{m.Pix, m.Stride, b.Dx(), b.Dy()})
-	case *image.YCbCr:
-		if cw, ch := chromaSize(m); cw > 0 {
-			out := image.NewYCbCr(r, m.SubsampleRatio)
-			err := halvePlane(ctx, out.Y, out.YStride, plane{m.Y, m.YStride, b.Dx(), b.Dy()})
-			for _, p := range [2][2][]byte{{out.Cb, m.Cb}, {out.Cr, m.Cr}} {
-				if err == nil {
-					err = halvePlane(ctx, p[0], out.CStride, plane{p[1], m.CStride, cw, ch})
-				}
-			}
-			return out, err
-		}
-	}
-	src, err := nrgba(ctx, m)
-	if err != nil {
-		return nil, err
-	}
-	out := image.NewNRGBA(r)
-	return out, byRows(ctx, r.Dy(), func(from, to int) {
-		for y := from; y < to; y++ {
-			up, low := src.Pix[2*y*src.Stride:], src.Pix[min(2*y+1, b.Dy()-1)*src.Stride:]
-			for x := range r.Dx() {
-				i, j := 8*x, min(8*x+4, 4*b.Dx()-4)
-				var c, a [4]int
-				a[0], a[1], a[2], a[3] = int(up[i+3]), int(up[j+3]), int(low[i+3]), int(low[j+3])
-				sum := a[0] + a[1] + a[2] + a[3]
-				if sum == 0 {
-					continue
-				}
-				for k := range 3 {
-					c[k] = (int(up[i+k])*a[0] + int(up[j+k])*a[1] + int(low[i+k])*a[2] + int(low[j+k])*a[3] + sum/2) / sum
-				}
-				*(*[4]byte)(out.Pix[y*out.Stride+4*x:]) = [4]byte{byte(c[0]), byte(c[1]), byte(c[2]), byte((sum + 2) / 4)}
-			}
-		}
-	})
-}
-
-func halvePlane(ctx context.Context, dst []byte, stride int, src plane) error {
-	return byRows(ctx, (src.height+1)/2, func(from, to int) {
-		for y := from; y < to; y++ {
-			up, low := src.pix[2*y*src.stride:], src.pix[min(2*y+1, src.height-1)*src.stride:]
-			row := dst[y*stride:][:(src.width+1)/2]
-			for x := range row {
-				j := min(2*x+1, src.width-1)
-				row[x] = average(up[2*x], up[j], low[2*x], low[j])
-			}
-		}
-	})
-}
-
-// decodeFor decodes an image that is to be fitted, a large JPEG at half its size
-// where the limits leave less anyway.
-func (h *header) decodeFor(ctx context.Context, data []byte, l Limits) (image.Image, error) {
-	if width, height := within(h.width, h.height, l.MaxSide); h.kind == kindJPEG && worthHalving(h.width, h.height, width, height) {
-		m, err := halfJPEG(ctx, data)
-		if err == nil {
-			return turn(m, h.orientation), nil
-		}
-		if !errors.Is(err, errNotSequential) {
-			return nil, err
-		}
-	}
-	return h.decodeUpright(ctx, data)
 }

@@ -2,11 +2,21 @@ package picture
 
 import (
 	"bytes"
-	"compress/zlib"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
 	"io"
+	"slices"
 	"strings"
+
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+	"golang.org/x/image/webp"
 )
 
 // A kind is an image format.
@@ -21,6 +31,21 @@ const (
 	kindTIFF
 	kindBMP
 )
+
+// codecs are what decodes each kind. The size is asked of the same code that
+// decodes, since a file may name several.
+var codecs = [...]struct {
+	config func(io.Reader) (image.Config, error)
+	decode func(io.Reader) (image.Image, error)
+	dense  int // pixels that a byte of the file stands for at most, 0 where there is no such limit
+}{
+	kindJPEG: {jpeg.DecodeConfig, jpeg.Decode, 8 * 64}, // a block takes a bit
+	kindPNG:  {png.DecodeConfig, png.Decode, 8 * 1032}, // the most that deflate reaches
+	kindGIF:  {gif.DecodeConfig, gif.Decode, 0},
+	kindWebP: {webp.DecodeConfig, decodeWebP, 0},
+	kindTIFF: {tiff.DecodeConfig, tiff.Decode, 0},
+	kindBMP:  {bmp.DecodeConfig, bmp.Decode, 8},
+}
 
 func kindOf(mime string) kind {
 	mime, _, _ = strings.Cut(mime, ";")
@@ -48,45 +73,71 @@ func (k kind) mime() string {
 // A header is what an image says of itself before its pixels.
 type header struct {
 	kind          kind
-	width, height int    // as stored
-	orientation   int    // 1 to 8 as in Exif
-	frames        int    // of an animation or pages; counted to 2
-	lossless      bool   // WebP
-	cmyk          bool   // JPEG of four components
-	embedded      bool   // BMP with a colour profile of its own
-	profile       []byte // ICC, nil without
+	width, height int      // as stored
+	orientation   int      // 1 to 8 as in Exif
+	frames        int      // of an animation or pages; counted to 2
+	lossless      bool     // WebP
+	cmyk          bool     // JPEG of four components
+	deep          bool     // 16 bits a sample
+	embedded      bool     // BMP with a colour profile of its own
+	profile       []byte   // ICC, nil without
+	colours       [][]byte // PNG: the chunks that say what the colours mean
 }
 
 // maxProfile bounds the colour profiles that are kept.
 const maxProfile = 4 << 20
 
-var errShort = errors.New("the image ends within its header")
+var errShort = errors.New("the image is cut short")
 
 // readHeader recognizes an image by its content and reads its header; mime
 // names in the error what is not recognized.
-func readHeader(data []byte, mime string) (*header, error) {
+func readHeader(src source, mime string) (*header, error) {
 	h := &header{orientation: 1, frames: 1}
-	var err error
+	head := src.part(0, min(src.size, 74))
 	switch {
-	case bytes.HasPrefix(data, []byte("\xff\xd8\xff")):
-		h.kind, err = kindJPEG, h.readJPEG(data)
-	case bytes.HasPrefix(data, []byte(pngSignature)):
-		h.kind, err = kindPNG, h.readPNG(data)
-	case bytes.HasPrefix(data, []byte("GIF87a")), bytes.HasPrefix(data, []byte("GIF89a")):
-		h.kind, err = kindGIF, h.readGIF(data)
-	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
-		h.kind, err = kindWebP, h.readWebP(data)
-	case bytes.HasPrefix(data, []byte("II*\x00")), bytes.HasPrefix(data, []byte("MM\x00*")):
-		h.kind, err = kindTIFF, h.readTIFF(data)
-	case bytes.HasPrefix(data, []byte("BM")) && len(data) >= 26:
-		h.kind, err = kindBMP, h.readBMP(data)
+	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
+		h.kind = kindJPEG
+		h.readJPEG(src)
+	case bytes.HasPrefix(head, []byte(pngSignature)):
+		h.kind = kindPNG
+		h.readPNG(src)
+	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
+		h.kind = kindGIF
+		h.readGIF(src)
+	case len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
+		h.kind = kindWebP
+		h.readWebP(src)
+	case bytes.HasPrefix(head, []byte("II*\x00")), bytes.HasPrefix(head, []byte("MM\x00*")):
+		h.kind = kindTIFF
+		h.readTIFF(src)
+	case bytes.HasPrefix(head, []byte("BM")) && len(head) >= 26:
+		h.kind = kindBMP
+		if len(head) >= 74 && head[14] >= 124 {
+			space := string(head[70:74]) // MBED or LINK, little-endian
+			h.embedded = space == "DEBM" || space == "KNIL"
+		}
 	default:
 		return nil, unsupported(mime)
 	}
-	if err == nil && (h.width <= 0 || h.height <= 0) {
-		err = errors.New("the image has no pixels")
+	codec := codecs[h.kind]
+	c, err := codec.config(io.NewSectionReader(src, 0, src.size))
+	if err != nil {
+		return nil, err
 	}
-	return h, err
+	h.width, h.height = c.Width, c.Height
+	switch c.ColorModel {
+	case color.CMYKModel:
+		h.cmyk = true
+	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
+		h.deep = true
+	}
+	if h.width <= 0 || h.height <= 0 {
+		return nil, errors.New("the image has no pixels")
+	}
+	if !h.tooLarge() && codec.dense > 0 && int64(h.width*h.height/codec.dense) > src.size {
+		return nil, fmt.Errorf("%w: %d bytes cannot hold %d x %d pixels", errShort, src.size, h.width, h.height)
+	}
+	return h, nil
 }
 
 func (h *header) tooLarge() bool { return int64(h.width)*int64(h.height) > maxPixels }
@@ -97,187 +148,6 @@ func (h *header) upright() (width, height int) {
 		return h.height, h.width
 	}
 	return h.width, h.height
-}
-
-func (h *header) readJPEG(data []byte) error {
-	f, err := parseJPEG(data)
-	if err != nil {
-		return err
-	}
-	h.width, h.height, h.cmyk = f.width, f.height, len(f.comps) == 4
-	h.orientation, h.profile = f.orientation, f.profile()
-	return nil
-}
-
-const pngSignature = "\x89PNG\r\n\x1a\n"
-
-// pngChunks yields the chunks of a PNG up to its end or its damage. The
-// checksums are not looked at.
-func pngChunks(data []byte) func(yield func(name string, body []byte) bool) {
-	return func(yield func(string, []byte) bool) {
-		for rest := data[len(pngSignature):]; len(rest) >= 8; {
-			n := uint64(binary.BigEndian.Uint32(rest))
-			whole := uint64(len(rest)) >= 12+n
-			if !yield(string(rest[4:8]), rest[8:min(8+n, uint64(len(rest)))]) || !whole {
-				return
-			}
-			rest = rest[12+n:]
-		}
-	}
-}
-
-func (h *header) readPNG(data []byte) error {
-	first := true
-	for name, body := range pngChunks(data) {
-		if first {
-			if name != "IHDR" || len(body) < 13 {
-				return errShort
-			}
-			h.width, h.height = positive(binary.BigEndian.Uint32(body)), positive(binary.BigEndian.Uint32(body[4:]))
-			first = false
-		}
-		switch name {
-		case "acTL":
-			if len(body) >= 4 && binary.BigEndian.Uint32(body) > 1 {
-				h.frames = 2
-			}
-		case "eXIf":
-			h.orientation = exifOrientation(body)
-		case "iCCP":
-			h.profile = inflateProfile(body)
-		}
-	}
-	if first {
-		return errShort
-	}
-	return nil
-}
-
-// positive is n as an int, 0 where the format does not allow it.
-func positive(n uint32) int {
-	if n > 1<<31-1 {
-		return 0
-	}
-	return int(n)
-}
-
-// inflateProfile reads the body of an iCCP chunk: a name, a method, deflated
-// bytes.
-func inflateProfile(body []byte) []byte {
-	_, rest, ok := bytes.Cut(body, []byte{0})
-	if !ok || len(rest) < 1 {
-		return nil
-	}
-	z, err := zlib.NewReader(bytes.NewReader(rest[1:]))
-	if err != nil {
-		return nil
-	}
-	p, err := io.ReadAll(io.LimitReader(z, maxProfile+1))
-	if err != nil || len(p) > maxProfile {
-		return nil
-	}
-	return p
-}
-
-// readGIF counts the frames by walking the blocks; what is damaged is left to
-// the decoder.
-func (h *header) readGIF(data []byte) error {
-	if len(data) < 13 {
-		return errShort
-	}
-	h.width, h.height = int(binary.LittleEndian.Uint16(data[6:])), int(binary.LittleEndian.Uint16(data[8:]))
-	table := func(flags byte) int {
-		if flags&0x80 == 0 {
-			return 0
-		}
-		return 3 << (flags&7 + 1)
-	}
-	h.frames = 0
-	at := 13 + table(data[10])
-	for at < len(data) && h.frames < 2 {
-		switch data[at] {
-		case 0x21:
-			at += 2
-		case 0x2c:
-			if at+10 > len(data) {
-				return nil
-			}
-			h.frames++
-			at += 10 + table(data[at+9]) + 1
-		default:
-			return nil
-		}
-		for at < len(data) && data[at] != 0 {
-			at += 1 + int(data[at])
-		}
-		at++
-	}
-	return nil
-}
-
-// webpChunks yields the chunks of a RIFF body up to its end or its damage.
-func webpChunks(body []byte) func(yield func(name string, body []byte) bool) {
-	return func(yield func(string, []byte) bool) {
-		for len(body) >= 8 {
-			n := uint64(binary.LittleEndian.Uint32(body[4:]))
-			end := 8 + n + n&1
-			if !yield(string(body[:4]), body[8:min(8+n, uint64(len(body)))]) || end > uint64(len(body)) {
-				return
-			}
-			body = body[end:]
-		}
-	}
-}
-
-func uint24(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
-
-func (h *header) readWebP(data []byte) error {
-	extended := false
-	for name, body := range webpChunks(data[12:]) {
-		switch name {
-		case "VP8X":
-			if len(body) < 10 {
-				return errShort
-			}
-			extended = true
-			h.width, h.height = uint24(body[4:])+1, uint24(body[7:])+1
-			if body[0]&0x02 != 0 {
-				h.frames = 2
-			}
-		case "VP8 ":
-			if !extended {
-				if len(body) < 10 {
-					return errShort
-				}
-				h.width, h.height = int(binary.LittleEndian.Uint16(body[6:])&0x3fff), int(binary.LittleEndian.Uint16(body[8:])&0x3fff)
-			}
-		case "VP8L":
-			if len(body) < 5 {
-				return errShort
-			}
-			h.lossless = true
-			if bits := binary.LittleEndian.Uint32(body[1:]); !extended {
-				h.width, h.height = int(bits&0x3fff)+1, int(bits>>14&0x3fff)+1
-			}
-		case "ICCP":
-			if len(body) <= maxProfile {
-				h.profile = body
-			}
-		case "EXIF":
-			h.orientation = exifOrientation(bytes.TrimPrefix(body, []byte(exifPrefix)))
-		}
-	}
-	return nil
-}
-
-func (h *header) readBMP(data []byte) error {
-	w, t := int32(binary.LittleEndian.Uint32(data[18:])), int32(binary.LittleEndian.Uint32(data[22:]))
-	h.width, h.height = int(w), max(int(t), -int(t))
-	if len(data) >= 74 && data[14] >= 124 {
-		space := string(data[70:74]) // MBED or LINK, little-endian
-		h.embedded = space == "DEBM" || space == "KNIL"
-	}
-	return nil
 }
 
 const exifPrefix = "Exif\x00\x00"
@@ -291,81 +161,59 @@ const (
 )
 
 // tags yields the entries of the first directory of a TIFF structure, with the
-// value of those that are one number, and of those of more the bytes; it returns
-// whether another directory follows.
-func tags(data []byte, yield func(tag int, number uint32, value []byte)) (more bool, err error) {
-	if len(data) < 8 {
-		return false, errShort
-	}
+// value of those that are one number, and of those of more where it is; it
+// returns whether another directory follows. What is damaged is left out.
+func tags(src source, yield func(tag int, number uint32, count int64)) (more bool) {
+	head := src.part(0, 8)
 	var order binary.ByteOrder
-	switch string(data[:4]) {
-	case "II*\x00":
+	switch {
+	case bytes.HasPrefix(head, []byte("II*\x00")):
 		order = binary.LittleEndian
-	case "MM\x00*":
+	case bytes.HasPrefix(head, []byte("MM\x00*")):
 		order = binary.BigEndian
 	default:
-		return false, errors.New("no TIFF structure")
+		return false
 	}
-	at := uint64(order.Uint32(data[4:]))
-	if at+2 > uint64(len(data)) {
-		return false, errShort
+	at := int64(order.Uint32(head[4:]))
+	count := src.part(at, 2)
+	if count == nil {
+		return false
 	}
-	n := uint64(order.Uint16(data[at:]))
-	at += 2
-	for range n {
-		if at+12 > uint64(len(data)) {
-			return false, errShort
-		}
-		e := data[at : at+12]
-		at += 12
-		kind, count := order.Uint16(e[2:]), uint64(order.Uint32(e[4:]))
+	n := int64(order.Uint16(count))
+	entries := src.part(at+2, 12*n)
+	for e := range slices.Chunk(entries, 12) {
+		kind, count := order.Uint16(e[2:]), order.Uint32(e[4:])
+		v := order.Uint32(e[8:])
 		switch {
-		case count == 1 && kind == 1:
-			yield(int(order.Uint16(e)), uint32(e[8]), nil)
-		case count == 1 && kind == 3:
-			yield(int(order.Uint16(e)), uint32(order.Uint16(e[8:])), nil)
-		case count == 1 && kind == 4:
-			yield(int(order.Uint16(e)), order.Uint32(e[8:]), nil)
-		case count > 4 && (kind == 1 || kind == 7):
-			if from := uint64(order.Uint32(e[8:])); from+count <= uint64(len(data)) {
-				yield(int(order.Uint16(e)), 0, data[from:from+count])
-			}
+		case count != 1:
+		case kind == 1:
+			v = uint32(e[8])
+		case kind == 3:
+			v = uint32(order.Uint16(e[8:]))
 		}
+		yield(int(order.Uint16(e)), v, int64(count))
 	}
-	return at+4 <= uint64(len(data)) && order.Uint32(data[at:]) != 0, nil
+	next := src.part(at+2+12*n, 4)
+	return next != nil && order.Uint32(next) != 0
 }
 
 // exifOrientation returns the orientation in an Exif block, 1 where it has none
 // that is valid.
-func exifOrientation(exif []byte) int {
+func exifOrientation(exif source) int {
 	o := 1
-	tags(exif, func(tag int, n uint32, _ []byte) { // what is damaged says nothing
-		if tag == tagOrientation && 1 <= n && n <= 8 {
+	tags(exif, func(tag int, n uint32, count int64) {
+		if tag == tagOrientation && count == 1 && 1 <= n && n <= 8 {
 			o = int(n)
 		}
 	})
 	return o
 }
 
-func (h *header) readTIFF(data []byte) error {
-	more, err := tags(data, func(tag int, n uint32, value []byte) {
-		switch tag {
-		case tagWidth:
-			h.width = positive(n)
-		case tagHeight:
-			h.height = positive(n)
-		case tagProfile:
-			if len(value) <= maxProfile {
-				h.profile = value
-			}
-		}
-	})
-	if err != nil {
-		return err
+// profileOf returns the profile where it is for images of that colour space: a
+// conversion leaves behind what does not describe its result.
+func profileOf(profile []byte, space string) []byte {
+	if len(profile) < 128 || string(profile[16:20]) != space {
+		return nil
 	}
-	h.orientation = exifOrientation(data)
-	if more {
-		h.frames = 2
-	}
-	return nil
+	return profile
 }

@@ -2,30 +2,35 @@
 // that fits what clients of vision models accept.
 //
 // What an image is, its content says; a MIME type given beside it only helps
-// to name what could not be recognized. Headers are read before any pixel, and
-// an image of more than 100 megapixels is never decoded.
+// to name what could not be recognized. The size of an image is asked of its
+// decoder before anything is decoded, and one of more than 100 megapixels never
+// is. Images of 25 megapixels in all are worked on at a time, a larger one alone.
 package picture
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"image"
-	"image/gif"
-	"image/jpeg"
-	"image/png"
+	"io"
+	"math"
+	"runtime"
 	"strings"
 
 	"golang.org/x/image/bmp"
-	"golang.org/x/image/tiff"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/panics"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
-// maxPixels is the largest image that is decoded.
-const maxPixels = 100_000_000
+const (
+	maxPixels       = 100_000_000 // of the largest image that is decoded
+	pixelsAtATime   = 25_000_000  // of all images that are worked on
+	worthCollecting = 2_000_000   // of an image whose memory is not left to the next collection
+)
+
+var working = semaphore.NewWeighted(pixelsAtATime)
 
 // Compressible reports whether this build can compress images of the given
 // MIME type: JPEG, PNG, GIF, TIFF, BMP, and WebP where it was built with cgo.
@@ -47,23 +52,26 @@ func Compressible(mime string) bool {
 // It returns nil without an error where the image is better left as it is; why
 // then says the reason, or nothing where the result would not be smaller. Errors
 // are ERR_UNSUPPORTED_IMAGE_TYPE, ERR_IMAGE_PROCESSING_FAILED for a damaged
-// image, and that of ctx.
-func Compress(ctx context.Context, data []byte, mime string, quality int) (out []byte, why string, err error) {
-	err = safely(ctx, func() error {
-		h, err := readHeader(data, mime)
-		if err != nil {
-			return err
-		}
-		if why = h.untouchable(); why != "" {
-			return nil
-		}
-		out, why, err = compress(ctx, data, h, min(max(quality, 1), 100))
-		return err
-	})
-	if err != nil || len(out) >= len(data) {
-		return nil, why, err
+// image, and that of ctx, with which it returns at once.
+func Compress(ctx context.Context, file io.ReaderAt, size int64, mime string, quality int) (out []byte, why string, err error) {
+	type result struct {
+		out []byte
+		why string
 	}
-	return out, why, nil
+	src := newSource(file, size)
+	r, err := run(ctx, src, mime, func(h *header) (r result, err error) {
+		if r.why = h.untouchable(); r.why == "" {
+			r.out, r.why, err = h.compress(ctx, src, min(max(quality, 1), 100))
+		}
+		if errors.Is(err, errTooLong) {
+			err = nil
+		}
+		return r, err
+	})
+	if err != nil || int64(len(r.out)) >= size {
+		return nil, r.why, err
+	}
+	return r.out, r.why, nil
 }
 
 // untouchable says why an image is not to be compressed, or nothing.
@@ -75,6 +83,10 @@ func (h *header) untouchable() string {
 		return "a TIFF of several pages is left as it is"
 	case h.frames > 1:
 		return "an animated image is left as it is"
+	case h.cmyk:
+		return "a CMYK JPEG is left as it is"
+	case h.deep && h.orientation != 1:
+		return "an image of 16 bits a sample that would have to be turned is left as it is"
 	case h.kind == kindBMP && h.embedded:
 		return "a BMP with a colour profile is left as it is"
 	case h.kind == kindWebP && !canWriteWebP:
@@ -85,114 +97,95 @@ func (h *header) untouchable() string {
 	return ""
 }
 
-func compress(ctx context.Context, data []byte, h *header, quality int) (out []byte, why string, err error) {
-	switch h.kind {
-	case kindJPEG:
-		if h.orientation == 1 {
-			if out, err = requantize(ctx, data, quality); !errors.Is(err, errNotSequential) {
-				return out, "", err
-			}
-		}
-		if h.cmyk {
-			return nil, "a CMYK JPEG that is progressive or turned is left as it is", nil
-		}
-		m, err := h.decodeUpright(ctx, data)
-		if err != nil {
-			return nil, "", err
-		}
-		out, err = encodeJPEG(ctx, m, quality, h.profile)
-		return out, "", err
-	case kindPNG:
-		if h.orientation == 1 {
-			out, err = repackPNG(ctx, data)
-			return out, "", err
-		}
-		m, err := h.decodeUpright(ctx, data)
-		if err != nil {
-			return nil, "", err
-		}
-		out, err = encodePNG(ctx, m, h.profile, bestDeflate)
-		return out, "", err
-	case kindGIF:
-		all, err := gif.DecodeAll(bytes.NewReader(data))
-		if err != nil {
-			return nil, "", err
-		}
-		var b bytes.Buffer
-		err = gif.EncodeAll(&b, all)
-		return b.Bytes(), "", err
-	}
-	m, err := h.decodeUpright(ctx, data)
+// compress is Compress for what is not untouchable; the error is errTooLong as
+// soon as the result would be longer than the source.
+func (h *header) compress(ctx context.Context, src source, quality int) (out []byte, why string, err error) {
+	m, err := h.decode(ctx, src)
 	if err != nil {
 		return nil, "", err
 	}
+	most := int(src.size)
+	if h.kind == kindGIF { // whose frame may be smaller than the image
+		out, err = encodeGIF(ctx, m, h, most)
+		return out, "", err
+	}
+	m = turn(m, h.orientation)
 	switch h.kind {
+	case kindJPEG:
+		out, err = encodeJPEG(ctx, m, settled(quality), h.profile, most)
+	case kindPNG:
+		if !isGray(m) && profileOf(h.profile, "GRAY") != nil {
+			return nil, "a gray PNG with transparency and a colour profile is left as it is", nil
+		}
+		out, err = encodePNG(ctx, m, h.colours, most)
 	case kindTIFF:
-		out, err = encodeTIFF(ctx, m, h.profile)
+		out, err = encodeTIFF(ctx, m, h.profile, most)
 	case kindBMP:
 		if !opaque(m) {
 			return nil, "a BMP with alpha is left as it is", nil
 		}
-		var b bytes.Buffer
+		b := output{ctx: ctx, most: most}
 		err = bmp.Encode(&b, m)
-		out = b.Bytes()
+		out = b.data
 	case kindWebP:
-		out, err = encodeWebP(ctx, m, quality, h.profile)
+		out, err = encodeWebP(m, quality, h.profile)
 	}
 	return out, "", err
 }
 
-// decode returns the pixels of the image, of an animation those of the first
-// frame, as they are stored.
-func (h *header) decode(ctx context.Context, data []byte) (image.Image, error) {
-	r := bytes.NewReader(data)
-	switch h.kind {
-	case kindJPEG:
-		return jpeg.Decode(r)
-	case kindPNG:
-		return png.Decode(r)
-	case kindGIF:
-		m, err := gif.Decode(r)
-		if err != nil {
-			return nil, err
-		}
-		return onCanvas(m, h.width, h.height), nil
-	case kindTIFF:
-		return tiff.Decode(r)
-	case kindBMP:
-		return bmp.Decode(r)
+// run calls f with the header of an image, when there is room for it. Panics of f
+// and errors without a code become ERR_IMAGE_PROCESSING_FAILED. When ctx ends
+// first, run returns, and the room is free as soon as f notices.
+func run[T any](ctx context.Context, src source, mime string, f func(h *header) (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
 	}
-	if h.frames > 1 {
-		return firstWebPFrame(ctx, data, h.width, h.height)
-	}
-	return decodeWebP(r)
-}
-
-// decodeUpright decodes the image, turns it as its orientation says and makes
-// it one of the types that the encoders of this package take.
-func (h *header) decodeUpright(ctx context.Context, data []byte) (image.Image, error) {
-	m, err := h.decode(ctx, data)
-	if err != nil {
-		return nil, err
-	}
-	if s := m.Bounds().Size(); s.X != h.width || s.Y != h.height {
-		return nil, fmt.Errorf("the header says %d x %d, the data %d x %d", h.width, h.height, s.X, s.Y)
-	}
+	var none T
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return none, err
 	}
-	return turn(plain(m), h.orientation), nil
-}
-
-// safely runs f, whose panics and errors without a code become
-// ERR_IMAGE_PROCESSING_FAILED.
-func safely(ctx context.Context, f func() error) error {
-	if err := ctx.Err(); err != nil {
+	var h *header
+	err := panics.Try(func() (err error) {
+		h, err = readHeader(src, mime)
 		return err
+	})
+	if err != nil {
+		return none, coded(err)
 	}
-	err := panics.Try(f)
-	var coded *fault.Error
-	if err == nil || errors.As(err, &coded) || errors.Is(err, ctx.Err()) && ctx.Err() != nil {
+	room := min(int64(h.width)*int64(h.height), pixelsAtATime)
+	if err := working.Acquire(ctx, room); err != nil {
+		return none, err
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer working.Release(room)
+		var r result
+		r.err = panics.Try(func() (err error) {
+			r.value, err = f(h)
+			return err
+		})
+		if room > worthCollecting {
+			runtime.GC() // what follows is put where the pixels were
+		}
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		if r.err == nil {
+			return r.value, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return none, err
+		}
+		return none, coded(r.err)
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+func coded(err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
 	return fault.Hide(fault.ImageProcessing, err,
@@ -204,4 +197,47 @@ func unsupported(mime string) error {
 		return fault.New(fault.UnsupportedImage, "the content is not an image of a supported type: JPEG, PNG, GIF, WebP, TIFF or BMP")
 	}
 	return fault.New(fault.UnsupportedImage, "images of type %.80q are not supported: use JPEG, PNG, GIF, WebP, TIFF or BMP", mime)
+}
+
+// errTooLong ends the encoding of what is longer than it may be.
+var errTooLong = errors.New("longer than allowed")
+
+// unlimited is the length of an output without a limit.
+const unlimited = math.MaxInt
+
+// An output collects at most that many bytes of an encoder, until ctx ends.
+type output struct {
+	ctx  context.Context
+	most int
+	data []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if err := o.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if len(p) > o.most-len(o.data) {
+		return 0, errTooLong
+	}
+	o.data = append(o.data, p...)
+	return len(p), nil
+}
+
+// decode returns the pixels of the image, of an animation those of the first
+// frame, as they are stored.
+func (h *header) decode(ctx context.Context, src source) (image.Image, error) {
+	var m image.Image
+	var err error
+	if h.kind == kindWebP && h.frames > 1 {
+		m, err = firstWebPFrame(ctx, src, h.width, h.height)
+	} else {
+		m, err = codecs[h.kind].decode(src.all(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s := m.Bounds().Size(); h.kind != kindGIF && (s.X != h.width || s.Y != h.height) {
+		return nil, fmt.Errorf("the header says %d x %d, the data %d x %d", h.width, h.height, s.X, s.Y)
+	}
+	return plain(m), ctx.Err()
 }

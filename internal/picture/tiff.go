@@ -1,25 +1,38 @@
 package picture
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"image"
 	"image/color"
-	"slices"
-	"sync"
+
+	"github.com/klauspost/compress/zlib"
 )
 
-// encodeTIFF encodes a plain image as little-endian TIFF, deflated after
-// horizontal differencing.
-func encodeTIFF(ctx context.Context, m image.Image, profile []byte) ([]byte, error) {
-	s := m.Bounds().Size()
-	if _, ok := m.(*image.YCbCr); ok {
-		rgb, err := nrgba(ctx, m)
-		if err != nil {
-			return nil, err
+// stripSize is how much of an image a strip holds, about.
+const stripSize = 256 << 10
+
+func (h *header) readTIFF(src source) {
+	more := tags(src, func(tag int, n uint32, count int64) {
+		if tag == tagProfile && 4 < count && count <= maxProfile {
+			h.profile = src.part(int64(n), count)
 		}
-		m = rgb
+	})
+	h.orientation = exifOrientation(src)
+	if more {
+		h.frames = 2
+	}
+}
+
+// encodeTIFF encodes a plain image as little-endian TIFF, deflated after
+// horizontal differencing. Where the strips alone take more than that many bytes
+// the error is errTooLong.
+func encodeTIFF(ctx context.Context, m image.Image, profile []byte, most int) ([]byte, error) {
+	s := m.Bounds().Size()
+	switch m.(type) {
+	case *image.Gray, *image.Gray16, *image.Paletted, *image.NRGBA, *image.NRGBA64:
+	default:
+		m = nrgba(m)
 	}
 	const gray, rgb, palette = 1, 2, 3 // photometric interpretations
 	samples, depth, photometric, space := 1, 8, gray, "GRAY"
@@ -53,38 +66,41 @@ func encodeTIFF(ctx context.Context, m image.Image, profile []byte) ([]byte, err
 	row := s.X * samples * depth / 8
 	perStrip := max(stripSize/row, 1)
 	strips := make([][]byte, (s.Y+perStrip-1)/perStrip)
-	z := newDeflater(bestDeflate)
-	buffers := sync.Pool{New: func() any { return new([]byte) }}
-	err := forEach(ctx, len(strips), func(i int) error {
-		rows := min(perStrip, s.Y-i*perStrip)
-		buf := slices.Grow(*buffers.Get().(*[]byte), rows*row)[:rows*row]
-		defer buffers.Put(&buf)
-		for y := range rows {
-			dst := buf[y*row:][:row]
-			src := pix[(i*perStrip+y)*stride:]
-			n := samples * depth / 8
+	buf := make([]byte, row)
+	var z *zlib.Writer
+	for i := range strips {
+		b := output{ctx: ctx, most: most}
+		if i == 0 {
+			z = zlib.NewWriter(&b)
+		} else {
+			z.Reset(&b)
+		}
+		for y := i * perStrip; y < min((i+1)*perStrip, s.Y); y++ {
+			src, n := pix[y*stride:], samples*depth/8
 			for x := range s.X {
-				copy(dst[x*n:][:n], src[x*pixel:])
+				copy(buf[x*n:][:n], src[x*pixel:])
 			}
 			if depth == 16 {
 				for k := 0; k < row; k += 2 { // Go's images are big-endian
-					dst[k], dst[k+1] = dst[k+1], dst[k]
+					buf[k], buf[k+1] = buf[k+1], buf[k]
 				}
 				for k := row - 2; k >= n; k -= 2 {
-					binary.LittleEndian.PutUint16(dst[k:], binary.LittleEndian.Uint16(dst[k:])-binary.LittleEndian.Uint16(dst[k-n:]))
+					binary.LittleEndian.PutUint16(buf[k:], binary.LittleEndian.Uint16(buf[k:])-binary.LittleEndian.Uint16(buf[k-n:]))
 				}
 			} else if photometric != palette {
 				for k := row - 1; k >= n; k-- {
-					dst[k] -= dst[k-n]
+					buf[k] -= buf[k-n]
 				}
 			}
+			if _, err := z.Write(buf); err != nil {
+				return nil, err
+			}
 		}
-		parts, err := z.stream(ctx, buf)
-		strips[i] = bytes.Join(parts, nil)
-		return err
-	})
-	if err != nil {
-		return nil, err
+		if err := z.Close(); err != nil {
+			return nil, err
+		}
+		strips[i] = b.data
+		most -= len(b.data)
 	}
 
 	const short, long, undefined = 3, 4, 7

@@ -4,7 +4,6 @@ package picture
 
 import (
 	"bytes"
-	"context"
 	"image"
 
 	"github.com/bep/gowebp/libwebp"
@@ -15,11 +14,8 @@ import (
 const canWriteWebP = true
 
 // encodeWebP encodes a plain image with loss.
-func encodeWebP(ctx context.Context, m image.Image, quality int, profile []byte) ([]byte, error) {
-	rgb, err := nrgba(ctx, m)
-	if err != nil {
-		return nil, err
-	}
+func encodeWebP(m image.Image, quality int, profile []byte) ([]byte, error) {
+	rgb := nrgba(m)
 	var b bytes.Buffer
 	if err := libwebp.Encode(&b, rgb, webpoptions.EncodingOptions{Quality: quality}); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@
 package picture
 
 import (
-	"context"
 	"errors"
 	"image"
 )
@@ -11,6 +10,6 @@ import (
 // canWriteWebP reports whether this build has an encoder for WebP.
 const canWriteWebP = false
 
-func encodeWebP(context.Context, image.Image, int, []byte) ([]byte, error) {
+func encodeWebP(image.Image, int, []byte) ([]byte, error) {
 	return nil, errors.ErrUnsupported
 }

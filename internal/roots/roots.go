@@ -42,7 +42,7 @@ type Roots struct {
 	project string
 	rules   rules
 
-	guests struct { // directories among the server's own files that are allowed for a time
+	grants struct { // directories among the server's own files that are allowed for a time
 		sync.RWMutex
 		dirs []*dir
 	}
@@ -58,7 +58,8 @@ type Roots struct {
 type dir struct {
 	abs   string // without links
 	ruled bool   // a deny rule could match below
-	asked string // of one that is allowed for a time, as it was given
+	grant bool   // allowed for a time: the directory that was opened alone, whatever has its name later
+	asked string // of a grant, as it was given
 
 	mu   sync.Mutex // held to open it
 	open atomic.Pointer[handle]
@@ -134,7 +135,7 @@ func (r *Roots) Dirs() []string {
 
 // Denied reports whether a deny rule covers abs; see [place.Guard].
 func (r *Roots) Denied(abs string) bool {
-	return r.rules.cover(abs) || r.rules.coverState(abs) && r.admitted(abs) == nil
+	return r.rules.cover(abs) || r.rules.coverState(abs) && r.granted(abs) == nil
 }
 
 // DeniedBelow reports whether a rule could match below abs.
@@ -153,46 +154,55 @@ func (r *Roots) HoldsRoot(abs string) bool {
 			return true
 		}
 	}
-	r.guests.RLock()
-	defer r.guests.RUnlock()
-	if slices.ContainsFunc(r.guests.dirs, func(d *dir) bool { return place.Within(d.abs, abs) }) {
+	r.grants.RLock()
+	defer r.grants.RUnlock()
+	if slices.ContainsFunc(r.grants.dirs, func(d *dir) bool { return place.Within(d.abs, abs) }) {
 		return true
 	}
 	return r.outer != nil && r.outer.HoldsRoot(abs)
 }
 
 // Allow makes path an allowed directory until Revoke, though it is among the
-// server's own files, which otherwise are denied. Configured rules hold in it as
-// everywhere. To allow it again changes nothing.
+// server's own files, which otherwise are denied. What is allowed is the
+// directory that is there now, by device and inode: another that takes its name
+// later is not. Configured rules hold in it as everywhere. To allow it again
+// changes nothing.
 func (r *Roots) Allow(path string) error {
 	d, err := r.allow(path)
 	if err != nil {
 		return err
 	}
-	d.ruled = true
-	r.guests.Lock()
-	defer r.guests.Unlock()
-	if !slices.ContainsFunc(r.guests.dirs, func(have *dir) bool { return have.abs == d.abs }) {
-		d.asked = filepath.Clean(path)
-		r.guests.dirs = append(r.guests.dirs, d)
+	d.ruled, d.grant, d.asked = true, true, filepath.Clean(path)
+	r.grants.Lock()
+	defer r.grants.Unlock()
+	for i, have := range r.grants.dirs {
+		if have.abs == d.abs {
+			if _, err := have.handle(); err != nil {
+				r.grants.dirs[i] = d
+			}
+			return nil
+		}
 	}
+	r.grants.dirs = append(r.grants.dirs, d)
 	return nil
 }
 
 // Revoke takes back what Allow did for path, which may be gone.
 func (r *Roots) Revoke(path string) {
-	r.guests.Lock()
-	defer r.guests.Unlock()
-	r.guests.dirs = slices.DeleteFunc(r.guests.dirs, func(d *dir) bool { return d.asked == filepath.Clean(path) })
+	r.grants.Lock()
+	defer r.grants.Unlock()
+	r.grants.dirs = slices.DeleteFunc(r.grants.dirs, func(d *dir) bool { return d.asked == filepath.Clean(path) })
 }
 
-// admitted returns the directory of Allow that holds abs.
-func (r *Roots) admitted(abs string) *dir {
-	r.guests.RLock()
-	defer r.guests.RUnlock()
-	for _, d := range r.guests.dirs {
+// granted returns the directory of Allow that holds abs.
+func (r *Roots) granted(abs string) *dir {
+	r.grants.RLock()
+	defer r.grants.RUnlock()
+	for _, d := range r.grants.dirs {
 		if place.Within(abs, d.abs) {
-			return d
+			if _, err := d.handle(); err == nil {
+				return d
+			}
 		}
 	}
 	return nil
@@ -218,6 +228,9 @@ func (d *dir) handle() (*place.Base, error) {
 	defer d.mu.Unlock()
 	if h := current(); h != nil { // others were faster
 		return h.Base, nil
+	}
+	if d.grant && d.open.Load() != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.abs, Err: fs.ErrNotExist} // not what was allowed
 	}
 	if !now.IsDir() {
 		return nil, &fs.PathError{Op: "open", Path: d.abs, Err: syscall.ENOTDIR}
@@ -386,8 +399,8 @@ func (r *Roots) holding(abs string) *dir {
 			best = d
 		}
 	}
-	if guest := r.admitted(abs); guest != nil && (best == nil || len(guest.abs) > len(best.abs)) {
-		return guest
+	if grant := r.granted(abs); grant != nil && (best == nil || len(grant.abs) > len(best.abs)) {
+		return grant
 	}
 	return best
 }

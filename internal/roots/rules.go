@@ -21,6 +21,10 @@ type rules struct {
 	elements   []string // globs on any one element ("*.pem")
 	runs       []string // globs on any run of elements ("secrets/*.key")
 	configured []string
+
+	ends     map[string]struct{} // last elements of the rules without wildcards
+	endGlobs []string            // those of the others
+	anyEnd   bool                // there are rules whose last element is not known
 }
 
 // newRules reads deny patterns: an absolute or "~" path or glob; a pattern
@@ -48,6 +52,7 @@ func newRules(denied, state []string, expand func(string) (string, error)) (rule
 			r.add(filepath.ToSlash(p))
 		}
 	}
+	r.learnEnds()
 	return r, nil
 }
 
@@ -138,21 +143,31 @@ func (r *rules) cover(abs string) bool {
 // the directories above it.
 func (r *rules) end(name string) bool {
 	name = fold(name)
-	literal := func(p string) bool { return filepath.Base(p) == name }
-	if slices.ContainsFunc(r.literal, literal) || slices.ContainsFunc(r.state, literal) {
+	if _, ok := r.ends[name]; ok || r.anyEnd {
 		return true
 	}
-	if slices.ContainsFunc(r.names, func(run string) bool { return run[strings.LastIndexByte(run, '/')+1:] == name }) {
-		return true
-	}
-	glob := func(p string) bool {
-		if strings.ContainsAny(p, "{\\") || strings.Contains(p, "**") {
-			return true // its end is more than what follows the last slash
-		}
-		ok, _ := doublestar.Match(p[strings.LastIndexByte(p, '/')+1:], name)
+	return slices.ContainsFunc(r.endGlobs, func(glob string) bool {
+		ok, _ := doublestar.Match(glob, name)
 		return ok
+	})
+}
+
+// learnEnds notes the last elements of all rules for end.
+func (r *rules) learnEnds() {
+	r.ends = map[string]struct{}{}
+	for _, list := range [][]string{r.literal, r.state, r.names} {
+		for _, p := range list {
+			r.ends[filepath.Base(p)] = struct{}{}
+		}
 	}
-	return slices.ContainsFunc(r.anchored, glob) || slices.ContainsFunc(r.runs, glob) || slices.ContainsFunc(r.elements, glob)
+	for _, list := range [][]string{r.anchored, r.runs, r.elements} {
+		for _, p := range list {
+			if strings.ContainsAny(p, "{\\") || strings.Contains(p, "**") {
+				r.anyEnd = true // its end is more than what follows the last slash
+			}
+			r.endGlobs = append(r.endGlobs, p[strings.LastIndexByte(p, '/')+1:])
+		}
+	}
 }
 
 // holdsRun reports whether path has the elements of run, which begins with "/",

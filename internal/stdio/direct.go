@@ -2,11 +2,12 @@ package stdio
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,15 +19,16 @@ import (
 const toolsCall = "tools/call"
 
 // A Caller runs a tool as the server's own handler would. Progress is nil where
-// the client asked for none. An error means that nobody waits for the result.
+// the client asked for none. The result asks for no input. An error means that
+// nobody waits for the result.
 type Caller func(ctx context.Context, tool string, args json.RawMessage, progress func(done, total int64, message string)) (*mcp.CallToolResult, error)
 
-// A request is a tools/call that needs nothing of the SDK but its consent.
+// A request is a tools/call that needs nothing of the SDK.
 type request struct {
-	kind  string // what the SDK looks at: calls of one kind are answered alike
-	tool  string
-	args  json.RawMessage
-	token json.RawMessage // of progress; nil: none is wanted
+	tool      string
+	args      json.RawMessage // nil: there are none
+	token     any             // of progress; nil: none is wanted
+	stateless bool            // it carries what others left to initialize
 }
 
 // A direct call is one that is answered without the SDK.
@@ -36,208 +38,136 @@ type direct struct {
 	id jsonrpc.ID
 }
 
-// A frame is what the SDK puts around the results of calls of one kind: an
-// answer of its own shows it, and those that follow are framed here.
-type frame struct {
-	before, after string
-}
-
-// maxKinds bounds the kinds of calls that are remembered.
-const maxKinds = 64
-
 // maxWorkers bounds the calls that run at one time beside the reader's.
 const maxWorkers = 64
 
-// sdkMeta begins the names in _meta that the SDK looks at.
-const sdkMeta = "io.modelcontextprotocol/"
+// stateless is the revision from which on each request tells its own in _meta.
+const stateless = "2026-07-28"
 
-// parseCall returns the request with these params, or nil where it has anything
-// that the SDK might refuse or use.
-func parseCall(params []byte) *request {
-	var r request
-	var meta []byte
-	var unusual bool
-	whole := members(params, func(name, v []byte) {
-		switch string(name) {
-		case "name":
-			unusual = unusual || r.tool != "" || v[0] != '"' || bytes.IndexByte(v, '\\') >= 0 || !utf8.Valid(v)
-			r.tool = string(bytes.Trim(v, `"`))
-		case "arguments":
-			unusual = unusual || r.args != nil || v[0] != '{'
-			r.args = v
-		case "_meta":
-			unusual = unusual || meta != nil
-			meta = v
-		default:
-			unusual = true
-		}
-	})
-	if !whole || unusual || r.tool == "" || len(r.tool) > maxRaw {
+// toolCall returns the call that m holds, or nil where it has anything that the
+// SDK might refuse or use.
+func (m *message) toolCall(meta mcp.Meta, known func(tool string) bool) *request {
+	s := &m.scan
+	name, ok := s.tool.text()
+	if s.extra || !ok || !known(name) || !utf8.Valid(s.tool.raw) || s.meta.kind != 0 && s.meta.kind != 'n' && meta == nil {
 		return nil
 	}
-	r.kind = r.tool
-	if meta == nil {
-		return &r
-	}
-	whole = members(meta, func(name, v []byte) {
-		switch {
-		case bytes.HasPrefix(name, []byte(sdkMeta)):
-			r.kind += "\n" + string(name) + " " + string(v)
-		case string(name) == "progressToken":
-			r.token = v
-			fallthrough
-		default:
-			unusual = unusual || !plain(v)
-		}
-	})
-	if !whole || unusual || len(r.kind) > maxRaw {
+	r := &request{tool: name, token: meta["progressToken"]}
+	switch s.arguments.kind {
+	case 0:
+	case '{':
+		r.args = m.part(&s.arguments)
+	default:
 		return nil
 	}
-	if string(r.token) == "null" {
-		r.token = nil
-	}
-	return &r
-}
-
-// plain reports whether v is a string, a literal or a number that every reader
-// can hold.
-func plain(v []byte) bool {
-	switch v[0] {
-	case '"', 't', 'f', 'n':
-		return true
-	case '{', '[':
-		return false
-	}
-	return len(v) <= 20 && !bytes.ContainsAny(v, "eE")
-}
-
-// members calls f with each member of b, which is valid JSON. It reports false
-// where b is no object or a name has escapes.
-func members(b []byte, f func(name, v []byte)) bool {
-	if len(b) == 0 || b[0] != '{' {
-		return false
-	}
-	for i := blanks(b, 1); b[i] == '"'; i = blanks(b, i) {
-		end := skip(b, i)
-		name := b[i+1 : end-1]
-		if bytes.IndexByte(name, '\\') >= 0 {
-			return false
+	if v := revision(meta); v != "" {
+		var caps struct {
+			mcp.ClientCapabilities
+			Roots *struct {
+				ListChanged bool `json:"listChanged"`
+			} `json:"roots"`
 		}
-		i = blanks(b, blanks(b, end)+len(":"))
-		end = skip(b, i)
-		f(name, b[i:end])
-		if i = blanks(b, end); b[i] == ',' {
-			i++
+		var client mcp.Implementation
+		if r.stateless = true; !slices.Contains(mcp.SupportedProtocolVersions(), v) || !decodes(meta, mcp.MetaKeyClientCapabilities, &caps) {
+			return nil
+		}
+		if _, named := meta[mcp.MetaKeyClientInfo]; named && !decodes(meta, mcp.MetaKeyClientInfo, &client) {
+			return nil
 		}
 	}
-	return true
+	return r
 }
 
-// blanks returns where the first token at or after i begins.
-func blanks(b []byte, i int) int {
-	for b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n' {
-		i++
-	}
-	return i
+// decodes reports whether meta has a value called name that v can hold.
+func decodes(meta mcp.Meta, name string, v any) bool {
+	b, err := json.Marshal(meta[name])
+	return err == nil && meta[name] != nil && json.Unmarshal(b, v) == nil
 }
 
-// skip returns where the value that begins at i ends.
-func skip(b []byte, i int) int {
-	for depth := 0; i < len(b); {
-		switch b[i] {
-		case '"':
-			i++
-			for {
-				i += bytes.IndexByte(b[i:], '"') + 1
-				k := i - 1
-				for b[k-1] == '\\' {
-					k--
-				}
-				if (i-1-k)%2 == 0 {
-					break
-				}
-			}
-		case '{', '[':
-			depth++
-			i++
-			continue
-		case '}', ']':
-			depth--
-			i++
-		case ' ', '\t', '\r', '\n', ',', ':':
-			i++
-			continue
-		default:
-			for i < len(b) && strings.IndexByte(" \t\r\n,]}", b[i]) < 0 {
-				i++
-			}
-		}
-		if depth == 0 {
-			return i
-		}
+// requestMeta is what m holds as _meta, nil where that is no object.
+func (m *message) requestMeta() mcp.Meta {
+	var meta mcp.Meta
+	if m.scan.meta.kind != '{' || json.Unmarshal(m.part(&m.scan.meta), &meta) != nil {
+		return nil
 	}
-	return i
+	return meta
 }
 
-// renew forgets the frames where method is one after which the SDK may make
-// others; c.mu is held.
-func (c *conn) renew(method string) {
-	if method == "initialize" || method == "server/discover" {
-		c.era++
-		clear(c.frames)
+// revision is the one that a request with this _meta tells, empty where it has
+// that of its session.
+func revision(meta mcp.Meta) string {
+	if v, _ := meta[mcp.MetaKeyProtocolVersion].(string); v >= stateless {
+		return v
 	}
+	return ""
 }
 
-// learn remembers how the SDK frames results of a kind of calls; c.mu is held.
-func (c *conn) learn(kind string, result json.RawMessage) {
-	if c.frames[kind] != nil || len(c.frames) == maxKinds {
-		return
+// opened is the revision of the session that a request opens by its success,
+// empty where it opens none.
+func (m *message) opened(method string, meta mcp.Meta) string {
+	if method != "initialize" {
+		return revision(meta)
 	}
-	var r struct {
-		Meta       json.RawMessage `json:"_meta"`
-		Content    json.RawMessage `json:"content"`
-		Structured json.RawMessage `json:"structuredContent"`
-		IsError    bool            `json:"isError"`
-		Type       json.RawMessage `json:"resultType"`
+	var params map[string]any
+	if json.Unmarshal(m.part(&m.scan.params), &params) != nil {
+		return ""
 	}
-	d := json.NewDecoder(bytes.NewReader(result))
-	d.DisallowUnknownFields()
-	if d.Decode(&r) != nil {
-		return
+	v, _ := params["protocolVersion"].(string)
+	return cmp.Or(v, "0") // older than any
+}
+
+// reopens reports whether a session that is open can change its revision with a
+// request of this method.
+func reopens(method string) bool { return method == "initialize" || method == "server/discover" }
+
+// encodeResult is what the SDK sends as the result of a call: in a session of
+// the stateless revision (typed) it says that it is complete, and in reply to a
+// stateless request whose server it is from (nil: to another).
+func encodeResult(res *mcp.CallToolResult, typed bool, server *mcp.Implementation) ([]byte, error) {
+	r := struct {
+		Meta       mcp.Meta      `json:"_meta,omitempty"`
+		Content    []mcp.Content `json:"content"`
+		Structured any           `json:"structuredContent,omitempty"`
+		IsError    bool          `json:"isError,omitempty"`
+		Type       string        `json:"resultType,omitempty"`
+	}{Meta: res.Meta, Content: res.Content, Structured: res.StructuredContent, IsError: res.IsError}
+	if r.Content == nil {
+		r.Content = []mcp.Content{} // and not null
 	}
-	f := &frame{}
-	if r.Meta != nil {
-		f.before = `"_meta":` + string(r.Meta) + ","
+	if typed {
+		r.Type = "complete"
 	}
-	if r.Type != nil {
-		f.after = `,"resultType":` + string(r.Type)
+	if server != nil && res.Meta[mcp.MetaKeyServerInfo] == nil {
+		r.Meta = mcp.Meta{mcp.MetaKeyServerInfo: server}
+		maps.Copy(r.Meta, res.Meta)
 	}
-	c.frames[kind] = f
+	return json.Marshal(r)
 }
 
 // start runs a call: in the goroutine of the reader where nothing more has come
 // to be read, else in that of a worker.
-func (c *conn) start(d *direct) {
-	more := c.in.r.Buffered() > 0
-	c.mu.Lock()
-	if more {
+func (c *conn) start(r *reader, d *direct) {
+	if patience <= 0 || c.in.r.Buffered() > 0 {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.jobs = append(c.jobs, d)
 		if c.workers < maxWorkers {
 			c.workers++
 			go c.guard(c.work)
 		}
-		c.mu.Unlock()
 		return
 	}
-	me := c.reader
-	me.busy = true
-	c.mu.Unlock()
-	c.lasting.begin()
+	c.setBusy(r, true)
+	r.watch.begin()
 	c.run(d)
-	c.lasting.end()
+	r.watch.end()
+	c.setBusy(r, false)
+}
+
+func (c *conn) setBusy(r *reader, busy bool) {
 	c.mu.Lock()
-	me.busy = false
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	r.busy = busy
 }
 
 // work runs calls until none waits. One goroutine for many of them spares the
@@ -268,13 +198,9 @@ func (c *conn) run(d *direct) {
 		if err := d.ctx.Err(); err != nil {
 			return err
 		}
-		var progress func(done, total int64, message string)
-		if d.token != nil {
-			progress = c.progress(d.token)
-		}
-		res, err := c.Call(d.ctx, d.tool, d.args, progress)
+		res, err := c.Call(d.ctx, d.tool, d.args, c.progress(d.token))
 		if err == nil {
-			o.line = c.fit(d.id, encodeResult(d.id, res, d.frame))
+			o.line, err = c.line(d, res)
 		}
 		return err
 	})
@@ -284,67 +210,43 @@ func (c *conn) run(d *direct) {
 		}
 		o.line = mustEncode(unencodable(d.id))
 	}
-	switch c.answer(d.id, o) {
-	case alone:
+	switch queued, more := c.answer(d.id, o); {
+	case more:
+		signal(c.wake) // the replies may leave together
+	case queued:
 		c.flush()
-	case among:
-		signal(c.wake)
 	}
 }
 
-// progress returns what tells the client of progress under token.
-func (c *conn) progress(token json.RawMessage) func(done, total int64, message string) {
-	var t any
-	if json.Unmarshal(token, &t) != nil {
+// line is the reply to d.
+func (c *conn) line(d *direct, res *mcp.CallToolResult) ([]byte, error) {
+	var server *mcp.Implementation
+	if d.stateless {
+		server = c.Server
+	}
+	b, err := encodeResult(res, d.typed, server)
+	if err != nil {
+		return nil, err
+	}
+	return c.encode(&jsonrpc.Response{ID: d.id, Result: b}), nil
+}
+
+// progress returns what tells the client of progress under token, nil where it
+// has none.
+func (c *conn) progress(token any) func(done, total int64, message string) {
+	if token == nil {
 		return nil
 	}
 	return func(done, total int64, message string) {
-		line, err := jsonrpc.EncodeMessage(&jsonrpc.Request{Method: "notifications/progress", Params: unescaped(
-			&mcp.ProgressNotificationParams{ProgressToken: t, Progress: float64(done), Total: float64(total), Message: message})})
-		if err == nil {
+		var params bytes.Buffer
+		e := json.NewEncoder(&params)
+		e.SetEscapeHTML(false)
+		err := e.Encode(&mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(done), Total: float64(total), Message: message})
+		if err != nil {
+			return
+		}
+		if line, err := jsonrpc.EncodeMessage(&jsonrpc.Request{Method: "notifications/progress", Params: params.Bytes()}); err == nil {
 			_ = c.await(c.push(line))
 		}
 	}
-}
-
-// encodeResult is the line that the SDK would make of res.
-func encodeResult(id jsonrpc.ID, res *mcp.CallToolResult, f *frame) []byte {
-	b := make([]byte, 0, 512)
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	switch id := id.Raw().(type) {
-	case int64:
-		b = strconv.AppendInt(b, id, 10)
-	case string:
-		b = append(b, unescaped(id)...)
-	}
-	b = append(append(append(b, `,"result":{`...), f.before...), `"content":[`...)
-	for i, content := range res.Content {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if text, ok := content.(*mcp.TextContent); ok && text.Meta == nil && text.Annotations == nil {
-			b = append(append(append(b, `{"type":"text","text":`...), mustMarshal(text.Text)...), '}')
-		} else {
-			b = append(b, mustMarshal(content)...)
-		}
-	}
-	b = append(b, ']')
-	if res.StructuredContent != nil {
-		b = append(append(b, `,"structuredContent":`...), mustMarshal(res.StructuredContent)...)
-	}
-	if res.IsError {
-		b = append(b, `,"isError":true`...)
-	}
-	return append(append(b, f.after...), "}}"...)
-}
-
-// unescaped encodes what cannot fail to be encoded, without HTML escapes.
-func unescaped(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,6 +79,10 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 					&mcp.AudioContent{MIMEType: "audio/<x>", Data: nil}, &mcp.TextContent{Text: "t", Meta: mcp.Meta{"a": 1}})
 				res.StructuredContent, res.IsError = json.RawMessage(`{ "a": "<b>", "c": [1] }`), true
 				return res, nil
+			case "meta":
+				return &mcp.CallToolResult{Meta: mcp.Meta{"z": "<&>", "a": 1}, Content: texts("t").Content}, nil
+			case "named":
+				return &mcp.CallToolResult{Meta: mcp.Meta{mcp.MetaKeyServerInfo: "another"}}, nil
 			case "map":
 				return &mcp.CallToolResult{StructuredContent: map[string]any{"z": "&", "a": 1.5}}, nil
 			case "body":
@@ -85,10 +90,10 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 			case "long":
 				return texts(strings.Repeat("x", 5000)), nil
 			}
-			return nil, errors.New("no tool")
+			return nil, errors.New("no such tool")
 		}
 	}
-	tools := []string{"echo", "none", "odd", "all", "map", "body", "long"}
+	tools := []string{"echo", "none", "odd", "all", "map", "meta", "named", "body", "long"}
 	sessions := func(direct bool) (s *session, count *atomic.Int64) {
 		count = &atomic.Int64{}
 		o := stdio.Options{Bodies: body.NewStore(), MaxResponse: 4000}
@@ -97,6 +102,7 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 		server := callServer(call(o.Bodies, &unseen), tools...)
 		if direct {
 			o.Call = c
+			o.Has = func(tool string) bool { return slices.Contains(tools, tool) }
 		}
 		return startOn(t, o, server), count
 	}
@@ -104,7 +110,7 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 	params := []string{
 		`{"name":"echo"}`, `{"name":"echo","arguments":{}}`, ` { "arguments" : { "a" : "}\\\"{" , "b":[1,{"c":"]"}]} , "name" : "echo" } `,
 		`{"name":"echo","arguments":null}`, `{"name":"echo","arguments":[1]}`, `{"name":"echo","arguments":"x"}`,
-		`{"name":"none"}`, `{"name":"odd"}`, `{"name":"all"}`, `{"name":"map"}`, `{"name":"body"}`, `{"name":"long"}`,
+		`{"name":"none"}`, `{"name":"odd"}`, `{"name":"all"}`, `{"name":"map"}`, `{"name":"meta"}`, `{"name":"named"}`, `{"name":"body"}`, `{"name":"long"}`,
 		`{"name":"nope"}`, `{"name":""}`, `{"name":null}`, `{"name":5}`, `{}`, `[]`, `null`, `{"name":"ec\u0068o"}`, `{"n\u0061me":"echo"}`,
 		`{"name":"echo","name":"none"}`, `{"Name":"echo"}`, `{"name":"echo","extra":1}`, `{"name":"echo","requestState":5}`, `{"name":"echo","inputResponses":{}}`,
 		`{"name":"echo","_meta":{}}`, `{"name":"echo","_meta":null}`, `{"name":"echo","_meta":5}`, `{"name":"echo","_meta":{"a":"b","c":1,"d":null,"e":true}}`,
@@ -115,11 +121,23 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 		`{"name":"echo","_meta":{` + modern + `}}`, `{"name":"all","_meta":{` + modern + `,"progressToken":1}}`, `{"name":"none","_meta":{"io.modelcontextprotocol/protocolVersion":"2999-01-01","io.modelcontextprotocol/clientCapabilities":{}}}`,
 		`{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, `{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2025-06-18"}}`,
 		`{"name":"echo","_meta":{` + modern + `,"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}}}`, `{"name":"echo","_meta":{` + modern + `,"io.modelcontextprotocol/clientInfo":5}}`,
+		`{"name":"echo","_meta":{` + modern + `,"io.modelcontextprotocol/clientInfo":null}}`, `{"name":"echo","_meta":{` + modern + `,"io.modelcontextprotocol/protocolVersion":"2025-11-25"}}`,
+		`{"name":"echo","_meta":{` + modern + `,"a":1e400}}`, `{"name":"echo","_meta":{` + modern + `,"a":{"b":[1e400]}}}`, `{"name":"meta","_meta":{` + modern + `}}`, `{"name":"named","_meta":{` + modern + `}}`,
+		`{"name":"nope","_meta":{` + modern + `}}`, `{"name":"long","_meta":{` + modern + `}}`, `{"name":"body","_meta":{` + modern + `,"io.modelcontextprotocol/logLevel":5}}`,
 	}
-	for name, open := range map[string][]string{
-		"not initialized": nil, "old": {opening("2025-06-18")}, "current": {opening("2025-11-25")}, "new": {opening("2026-07-28")},
-		"future": {opening("2999-01-01")}, "discovered": {discover}, "both": {opening("2025-11-25"), discover},
-	} {
+	for _, caps := range []string{`null`, `5`, `[]`, `{"roots":{"listChanged":true}}`, `{"roots":5}`, `{"Roots":5}`, `{"roots":null,"sampling":{},"elicitation":{"form":{}}}`, `{"sampling":[]}`,
+		`{"extensions":{"a":{}},"experimental":{"b":1}}`, `{"extensions":[]}`, `{"x":1e400}`} {
+		params = append(params, `{"name":"echo","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+caps+`}}`)
+	}
+	openings := map[string][]string{
+		"not initialized": nil, "future": {opening("2999-01-01")}, "nonsense": {opening("")}, "discovered": {discover}, "both": {opening("2025-11-25"), discover},
+		"twice": {opening("2025-11-25"), opening("2026-07-28")}, "new, then old": {discover, opening("2025-06-18")},
+	}
+	for _, v := range mcp.SupportedProtocolVersions() {
+		openings[v] = []string{opening(v)}
+		params = append(params, `{"name":"all","_meta":{"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/protocolVersion":"`+v+`"}}`)
+	}
+	for name, open := range openings {
 		t.Run(name, func(t *testing.T) {
 			theirs, _ := sessions(false)
 			ours, count := sessions(true)
@@ -140,9 +158,7 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 			ids := []string{`0`, `-7`, `9007199254740991`, `"<&>\u2028\""`, `""`, `"x"`}
 			play := func() {
 				for i, p := range params {
-					for range 3 {
-						compare(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}`, ids[i%len(ids)], p))
-					}
+					compare(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":%s}`, ids[i%len(ids)], p))
 				}
 			}
 			for _, line := range open {
@@ -152,35 +168,29 @@ func TestDirectCallsEqualTheSDKs(t *testing.T) {
 			if open == nil {
 				play()
 			}
-			if n := count.Load(); n < 8 || len(open) > 0 && n < 40 {
+			if n := count.Load(); n < 15 || len(open) > 0 && n < 40 {
 				t.Errorf("only %d calls were answered without the SDK", n)
 			}
 		})
 	}
 }
 
-// A direct session has a tool that has been called once, so that later calls of it need no SDK.
+// A direct session is one that is open, so that calls need no SDK.
 func direct(t *testing.T, o stdio.Options, run func(ctx context.Context, id string) (string, error)) *session {
+	o.Has = func(tool string) bool { return tool == "t" }
 	o.Call = func(ctx context.Context, _ string, args json.RawMessage, _ func(done, total int64, message string)) (*mcp.CallToolResult, error) {
 		var a struct{ ID string }
-		if args == nil {
-			return texts("first"), nil
-		}
 		if err := json.Unmarshal(args, &a); err != nil {
 			return nil, err
 		}
 		s, err := run(ctx, a.ID)
 		return texts(s), err
 	}
-	s := startOn(t, o, callServer(func(_ context.Context, _ string, args json.RawMessage, _ func(done, total int64, message string)) (*mcp.CallToolResult, error) {
-		if args != nil {
-			t.Error("a call went to the SDK")
-		}
-		return texts("first"), nil
+	s := startOn(t, o, callServer(func(context.Context, string, json.RawMessage, func(done, total int64, message string)) (*mcp.CallToolResult, error) {
+		t.Error("a call went to the SDK")
+		return texts("the SDK's"), nil
 	}, "t"))
 	s.initialize()
-	s.call(0, "t")
-	s.expect(answer(0, "first"))
 	return s
 }
 
@@ -189,38 +199,62 @@ func (s *session) run(id int, arg string) {
 	s.send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"t","arguments":{"ID":%q}}}`, id, arg)
 }
 
-func TestALongCallHoldsUpNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ended := make(chan error, 10)
-		s := direct(t, stdio.Options{}, func(ctx context.Context, id string) (string, error) {
-			if id == "short" {
-				return "short", nil
+// While calls are at work, the input is read: each is begun, a ping is answered
+// and a cancellation stops its call, in whatever order calls end.
+func TestCallsAtWorkHoldUpNothing(t *testing.T) {
+	for try := range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			const calls = 5
+			var begun, open, stopped [calls]chan struct{}
+			for i := range calls {
+				begun[i], open[i], stopped[i] = make(chan struct{}), make(chan struct{}), make(chan struct{})
 			}
+			s := direct(t, stdio.Options{}, func(ctx context.Context, id string) (string, error) {
+				i := int(id[0] - '0')
+				close(begun[i])
+				if i > 0 && i%2 == 1 { // the call before ends as soon as this one has begun
+					close(open[i-1])
+				}
+				select {
+				case <-open[i]:
+				case <-ctx.Done():
+					close(stopped[i])
+				}
+				return id, ctx.Err()
+			})
+			for i := range calls {
+				s.run(i, fmt.Sprint(i))
+				<-begun[i]
+				if i%2 == 1 {
+					s.expect(answer(i-1, fmt.Sprint(i-1)))
+				}
+				if (try>>(i%3))&1 == 1 {
+					s.ping(100 + i)
+				}
+				s.run(i, "9")
+				s.expect(refusal("a request with this id is in flight; give each request an id of its own"))
+			}
+			for _, i := range []int{1, 3, 4} {
+				s.cancel(i)
+				<-stopped[i]
+				s.cancel(i) // nothing has it
+				s.ping(200 + i)
+			}
+		})
+	}
+}
+
+func TestCallsAtWorkAreStoppedAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 2)
+		s := direct(t, stdio.Options{}, func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			ended <- ctx.Err()
 			return "", ctx.Err()
 		})
-		begun := time.Now()
-		for id := 1; id <= 3; id++ {
-			s.run(id, "long")
-		}
-		s.ping(4)
-		s.run(5, "short")
-		s.expect(answer(5, "short"))
-		s.run(1, "short")
-		s.expect(refusal("a request with this id is in flight; give each request an id of its own"))
-		if took := time.Since(begun); took > 20*time.Millisecond {
-			t.Errorf("calls beside those at work took %v", took)
-		}
-		s.cancel(2)
-		if err := <-ended; err != context.Canceled {
-			t.Errorf("err = %v", err)
-		}
-		s.cancel(2) // nothing has it
-		s.ping(6)
-		s.run(2, "short")
-		s.expect(answer(2, "short"))
-		s.feed.Close() // what is still at work is stopped in the end
+		s.run(1, "x")
+		s.run(2, "x")
+		s.feed.Close()
 		s.expect("")
 		for range 2 {
 			if err := <-ended; err != context.Canceled {

@@ -36,16 +36,60 @@ func FuzzCalls(f *testing.F) {
 		}
 		params = bytes.ReplaceAll(params, []byte("\n"), []byte(" "))
 		var replies [2]string
-		for i, o := range []stdio.Options{{}, {Call: echo}} {
+		for i, o := range []stdio.Options{{}, {Call: echo, Has: func(tool string) bool { return tool == "echo" }}} {
 			s := startOn(t, o, server)
 			s.initialize()
-			s.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`)
-			s.expect(answer(1, ""))
 			s.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":%s}`, params)
 			replies[i] = s.receive()
 		}
 		if replies[1] != replies[0] {
 			t.Errorf("%s\ngot  %s\nwant %s", params, replies[1], replies[0])
+		}
+	})
+}
+
+// FuzzResults sends arbitrary results in sessions of every revision: they arrive
+// as the SDK sends them.
+func FuzzResults(f *testing.F) {
+	for _, seed := range []string{
+		`{"content":[]}`, `{"content":null,"isError":true}`, `{"content":[{"type":"text","text":"<&>\u2028\u0000 é😀\ud800"}],"structuredContent":{"b":1e5,"a":["<"]}}`,
+		`{"content":[{"type":"image","data":"AAH/","mimeType":"image/png"},{"type":"audio","data":"","mimeType":"a"}],"_meta":{"a":{"b":[null]}}}`,
+		`{"content":[{"type":"resource_link","uri":"file:///a","name":"a","size":5,"annotations":{"priority":0.5}}],"structuredContent":[1]}`,
+		`{"content":[{"type":"resource","resource":{"uri":"x:y","text":"t","_meta":{"c":"<"}}}],"structuredContent":"s"}`,
+		`{"content":[{"type":"text","text":"","annotations":{"audience":["user"]},"_meta":{"x":1}}],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"n"}}}`,
+		`{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":null},"structuredContent":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var members map[string]any
+		if json.Unmarshal(b, &members) != nil || json.Unmarshal(b, new(mcp.CallToolResult)) != nil || members["inputRequests"] != nil || members["requestState"] != nil || members["resultType"] != nil {
+			return
+		}
+		run := func(context.Context, string, json.RawMessage, func(done, total int64, message string)) (*mcp.CallToolResult, error) {
+			res := new(mcp.CallToolResult)
+			err := json.Unmarshal(b, res)
+			return res, err
+		}
+		server := callServer(run, "t")
+		known := func(tool string) bool { return tool == "t" }
+		for _, v := range mcp.SupportedProtocolVersions() {
+			for _, request := range []string{
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`,
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{` + modern + `}}}`,
+			} {
+				var replies [2]string
+				for i, o := range []stdio.Options{{}, {Call: run, Has: known}} {
+					s := startOn(t, o, server)
+					s.send("%s", opening(v))
+					s.receive()
+					s.send("%s", request)
+					replies[i] = s.receive()
+				}
+				if replies[1] != replies[0] {
+					t.Errorf("%s, %s\ngot  %s\nwant %s", v, request, replies[1], replies[0])
+				}
+			}
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -22,22 +23,37 @@ const backlog = 1000
 // longer. Notifications are read meanwhile, up to the next request.
 const maxHeld = 32 << 20
 
-// patience is how long a call may take before somebody else goes on reading.
-const patience = time.Millisecond
+// patience is how long a call may hold up its reader before another goes on
+// reading. To hand every call to a goroutine of its own takes twice as long for
+// a short one: see BenchmarkShortCall.
+var patience = time.Millisecond
 
-// A reader is the goroutine that reads the input. While it runs a call, another
-// may take its place.
+// A reader is a goroutine that reads the input and runs what it reads. While it
+// runs a call for long, another takes its place. Each has a watch of its own, so
+// that one whose place was taken cannot end that over its successor.
 type reader struct {
-	busy     bool // it runs a call
-	replaced bool
+	busy  bool // it runs a call
+	watch *watchdog
+}
+
+// read starts a reader in the place of the one there is; c.mu is held.
+func (c *conn) read() {
+	r := &reader{}
+	r.watch = watch(patience, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.reader == r && r.busy && !c.ended {
+			c.read()
+		}
+	})
+	c.reader = r
+	go c.guard(func() error { return c.receive(r) })
 }
 
 // receive reads messages until the input or the session ends or another reader
-// has taken over.
-func (c *conn) receive() error {
-	c.mu.Lock()
-	me := c.reader
-	c.mu.Unlock()
+// has taken the place of r.
+func (c *conn) receive(r *reader) error {
+	defer r.watch.stop()
 	for {
 		m, err := c.in.next()
 		if c.in.framed {
@@ -45,9 +61,9 @@ func (c *conn) receive() error {
 			c.framed = true
 			c.mu.Unlock()
 		}
-		goesOn := c.accept(m)
+		goesOn := c.accept(r, m)
 		c.mu.Lock()
-		replaced := me.replaced
+		replaced := c.reader != r
 		c.mu.Unlock()
 		if replaced {
 			return nil
@@ -62,19 +78,8 @@ func (c *conn) receive() error {
 	}
 }
 
-// succeed starts another reader where the one there is still runs a call.
-func (c *conn) succeed() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.reader.busy && !c.ended {
-		c.reader.replaced = true
-		c.reader = &reader{}
-		go c.guard(c.receive)
-	}
-}
-
 // accept handles one message. It reports false once the session ends.
-func (c *conn) accept(m *message) bool {
+func (c *conn) accept(r *reader, m *message) bool {
 	s := &m.scan
 	isResponse := s.method.kind == 0 && (s.result.kind != 0 || s.fault.kind != 0)
 	id, idErr := parseID(&s.id)
@@ -101,13 +106,13 @@ func (c *conn) accept(m *message) bool {
 		return c.refuse(invalid(c.unused(id), reason))
 	}
 	method, _ := s.method.text()
-	r := &jsonrpc.Request{ID: id, Method: method}
+	req := &jsonrpc.Request{ID: id, Method: method}
 	if s.params.kind != 0 {
-		r.Params = m.text()[s.params.start:s.params.end]
+		req.Params = m.part(&s.params)
 	}
 	if !id.IsValid() {
 		if method == "notifications/cancelled" {
-			target := cancelled(r.Params)
+			target := cancelled(req.Params)
 			if !target.IsValid() {
 				return true
 			}
@@ -115,27 +120,26 @@ func (c *conn) accept(m *message) bool {
 				return true
 			}
 		}
-		return c.deliver(r)
+		return c.deliver(req)
 	}
 	if !c.makeRoom(m.size) {
 		return false
 	}
-	cl := &call{method: method, size: m.size}
+	meta := m.requestMeta()
+	cl := &call{method: method, size: m.size, opens: m.opened(method, meta)}
 	var q *request
 	if method == toolsCall && c.Call != nil {
-		if q = parseCall(r.Params); q != nil {
-			cl.kind = q.kind
-		}
+		q = m.toolCall(meta, c.Has)
 	}
-	if !c.admit(id, cl) {
+	if !c.admit(id, cl, q != nil) {
 		c.Log.Warn("a request has the id of one in flight", "id", id.Raw(), "method", method)
 		return c.refuse(invalid(jsonrpc.ID{}, "a request with this id is in flight; give each request an id of its own"))
 	}
-	if cl.frame != nil {
-		c.start(&direct{request: q, call: cl, id: id})
+	if cl.stop != nil {
+		c.start(r, &direct{request: q, call: cl, id: id})
 		return true
 	}
-	if !c.deliver(r) {
+	if !c.deliver(req) {
 		c.cancel(id)
 		return false
 	}
@@ -255,19 +259,39 @@ func cancelled(params json.RawMessage) jsonrpc.ID {
 
 // A message is one JSON text of the input.
 type message struct {
-	scan scanner
-	max  int64
-	size int64    // bytes of the message, all counted
-	kept [][]byte // the message, unless it is longer than max
+	scan  scanner
+	max   int64
+	size  int64           // bytes of the message, all counted
+	kept  [][]byte        // the message, unless it is longer than max
+	large strings.Builder // it is here once it is longer than reserve
 }
+
+// reserve is how long a message gets before room is made for the longest: pieces
+// that are joined in the end take twice the memory, and room that nothing was
+// written to takes none.
+const reserve = 1 << 20
+
+// maxReserve bounds the room that is made at once.
+const maxReserve = 64 << 20
 
 // add appends the next piece of the message.
 func (m *message) add(b []byte) {
 	m.scan.feed(b)
-	if m.size += int64(len(b)); m.size > m.max+int64(len("\r\n")) {
-		m.kept = nil
-	} else {
+	most := m.max + int64(len("\r\n"))
+	switch m.size += int64(len(b)); {
+	case m.size > most:
+		m.kept, m.large = nil, strings.Builder{}
+	case m.size <= reserve:
 		m.kept = append(m.kept, bytes.Clone(b))
+	default:
+		if m.large.Len() == 0 {
+			m.large.Grow(int(min(most, maxReserve)))
+			for _, piece := range m.kept {
+				m.large.Write(piece)
+			}
+			m.kept = m.kept[:0]
+		}
+		m.large.Write(b)
 	}
 }
 
@@ -275,12 +299,22 @@ func (m *message) add(b []byte) {
 func (m *message) reset() {
 	m.scan.reset()
 	m.size = 0
+	m.large = strings.Builder{}
 	clear(m.kept)
 	m.kept = m.kept[:0]
 }
 
-// text is the whole message, if it is not longer than max.
+// text is the whole message, if it is not longer than max. Who takes over a part
+// of it may change that.
 func (m *message) text() []byte {
+	if n := m.large.Len(); n > 0 {
+		s := m.large.String()
+		if m.large.Cap() > 2*n {
+			s = strings.Clone(s)
+		}
+		m.large = strings.Builder{}
+		m.kept = append(m.kept, unsafe.Slice(unsafe.StringData(s), n))
+	}
 	if len(m.kept) > 1 {
 		m.kept = [][]byte{slices.Concat(m.kept...)}
 	}
@@ -289,6 +323,9 @@ func (m *message) text() []byte {
 	}
 	return m.kept[0]
 }
+
+// part is the value of a member of the message.
+func (m *message) part(of *member) []byte { return m.text()[of.start:of.end] }
 
 // An input is cut into messages.
 type input struct {

@@ -32,13 +32,16 @@ type scanner struct {
 	into    *member
 	key     member
 	named   *member // what the last key of the outermost object names
+	param   *member // what the last key of the object params names
 
 	version, id, method, params, result, fault member
+	tool, arguments, meta                      member // of params
+	extra                                      bool   // params has other members, or one of these twice
 	ignored                                    member
 }
 
-// A member is the value of a member of the outermost object. Of several with
-// the same name the last counts.
+// A member is the value of a member of the outermost object or of its params. Of
+// several with the same name the last counts.
 type member struct {
 	kind       byte  // the value's first byte; 0: there is no such member
 	start, end int64 // where it stands in the text
@@ -178,7 +181,7 @@ func (s *scanner) token(c byte, at int64) {
 			s.close(at + 1)
 		case c == '"':
 			s.state, s.inKey = inString, true
-			if s.depth == 1 {
+			if s.depth == 1 || s.inParams() {
 				s.key = member{raw: append(s.key.raw[:0], c)}
 				s.into = &s.key
 			}
@@ -209,14 +212,17 @@ func (s *scanner) begin(c byte, at int64) {
 	if s.kind == 0 {
 		s.kind = c
 	}
-	if s.depth == 1 && s.inObject() {
+	switch {
+	case s.depth == 1 && s.inObject():
 		s.named = s.find()
-		m := s.named
-		*m = member{kind: c, start: at, raw: m.raw[:0]}
-		if s.into = nil; m == &s.version || m == &s.id || m == &s.method {
-			s.into = m
+		if s.named == &s.params {
+			s.tool, s.arguments, s.meta, s.extra = member{raw: s.tool.raw[:0]}, member{}, member{}, false
 		}
-		s.keep([]byte{c})
+		s.enter(s.named, c, at)
+	case s.inParams() && s.inObject():
+		s.param = s.findParam()
+		s.extra = s.extra || s.param == &s.ignored || s.param.kind != 0
+		s.enter(s.param, c, at)
 	}
 	switch {
 	case c == '{' || c == '[':
@@ -239,6 +245,15 @@ func (s *scanner) begin(c byte, at int64) {
 	default:
 		s.state = broken
 	}
+}
+
+// enter notes that the value of m begins with c.
+func (s *scanner) enter(m *member, c byte, at int64) {
+	*m = member{kind: c, start: at, raw: m.raw[:0]}
+	if s.into = nil; m == &s.version || m == &s.id || m == &s.method || m == &s.tool {
+		s.into = m
+	}
+	s.keep([]byte{c})
 }
 
 // number reads a byte of a number, or the one after it.
@@ -309,6 +324,9 @@ func (s *scanner) inObject() bool {
 	return s.objects[s.depth/64]>>(s.depth%64)&1 == 1
 }
 
+// inParams reports whether what is read is directly in the params.
+func (s *scanner) inParams() bool { return s.depth == 2 && s.named == &s.params }
+
 func (s *scanner) close(end int64) {
 	s.depth--
 	s.endValue(end)
@@ -327,8 +345,11 @@ func (s *scanner) endString(end int64) {
 
 // endValue notes that a value ended before position end.
 func (s *scanner) endValue(end int64) {
-	if s.depth == 1 && s.inObject() {
+	switch {
+	case s.depth == 1 && s.inObject():
 		s.named.end = end
+	case s.inParams() && s.inObject():
+		s.param.end = end
 	}
 	s.state, s.into = after, nil
 }
@@ -363,11 +384,25 @@ func (s *scanner) find() *member {
 	return &s.ignored
 }
 
+// findParam is the member that the current key of params names.
+func (s *scanner) findParam() *member {
+	name, _ := s.key.string()
+	switch string(name) {
+	case "name":
+		return &s.tool
+	case "arguments":
+		return &s.arguments
+	case "_meta":
+		return &s.meta
+	}
+	return &s.ignored
+}
+
 // reset prepares s for another text. It keeps the room for what is kept.
 func (s *scanner) reset() {
-	key, version, id, method := s.key.raw[:0], s.version.raw[:0], s.id.raw[:0], s.method.raw[:0]
+	key, version, id, method, tool := s.key.raw[:0], s.version.raw[:0], s.id.raw[:0], s.method.raw[:0], s.tool.raw[:0]
 	*s = scanner{}
-	s.key.raw, s.version.raw, s.id.raw, s.method.raw = key, version, id, method
+	s.key.raw, s.version.raw, s.id.raw, s.method.raw, s.tool.raw = key, version, id, method, tool
 }
 
 // string is the value of a string; ok is false for anything else and for one

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -124,5 +125,42 @@ func BenchmarkScanner(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Once a message was scanned, a call in it is known without another look at its
+// arguments: they may be anything by then.
+func TestCallsAreScannedOnce(t *testing.T) {
+	content := strings.Repeat("x", 3*reserve)
+	for _, size := range []int{10, 1000, len(content)} {
+		m := &message{max: 10 << 20}
+		before := `{"jsonrpc":"2.0","params":{"_meta":{"progressToken":7},"arguments":`
+		args := `{"content":"` + content[:size] + `"}`
+		text := []byte(before + args + `,"name":"t"},"id":1,"method":"tools/call"}`)
+		for len(text) > 0 {
+			n := min(len(text), 64<<10)
+			m.add(text[:n])
+			text = text[n:]
+		}
+		whole := m.text()
+		copy(whole[len(before):], strings.Repeat(`"}`, len(args)/2))
+		q := m.toolCall(m.requestMeta(), func(string) bool { return true })
+		if q == nil || q.tool != "t" || q.token != 7.0 || len(q.args) != len(args) || &q.args[0] != &whole[len(before)] {
+			t.Errorf("%d bytes: %.100v", size, q)
+		}
+	}
+}
+
+func TestLargeMessagesTakeNoMoreThanTheyNeed(t *testing.T) {
+	for _, size := range []int{reserve, reserve + 1, 3 * reserve, 9 * reserve, 10*reserve - 2} {
+		text := append(append([]byte{'"'}, bytes.Repeat([]byte("x"), size)...), '"', '\n')
+		in := &input{r: bufio.NewReaderSize(bytes.NewReader(text), 64<<10), m: message{max: 10 * reserve}}
+		m, err := in.next()
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		if got := m.text(); !bytes.Equal(got, text) || cap(got) > 2*len(got) {
+			t.Errorf("%d bytes: got %d, with room for %d", size, len(got), cap(got))
+		}
 	}
 }

@@ -6,9 +6,9 @@
 // encoders (package body), and when the input ends, what is in flight is still
 // answered.
 //
-// The SDK serves every method. Of tools/call it answers the first of each kind;
-// what follows needs only the tool and is answered here, with the same bytes,
-// by the goroutine that has read it where nothing else is to be read.
+// The SDK serves every method but one: once it has opened the session, a
+// tools/call that needs only the tool is answered here, with the same bytes, by
+// the goroutine that has read it where nothing else is to be read.
 package stdio
 
 import (
@@ -34,11 +34,13 @@ const (
 
 // Options are what a transport needs beside its streams.
 type Options struct {
-	MaxRequest  int64        // bytes of the longest message read, without the line end; a longer one is discarded and refused
-	MaxResponse int64        // bytes of the longest reply; a longer one becomes an error; 0: no limit
-	Bodies      *body.Store  // the texts that tokens in replies stand for; nil: there are none
-	Call        Caller       // runs a tool as the server's handlers do; nil: the SDK answers every call
-	Log         *slog.Logger // never nil
+	MaxRequest  int64                  // bytes of the longest message read, without the line end; a longer one is discarded and refused
+	MaxResponse int64                  // bytes of the longest reply; a longer one becomes an error; 0: no limit
+	Bodies      *body.Store            // the texts that tokens in replies stand for; nil: there are none
+	Call        Caller                 // runs a tool as the server's handlers do; nil: the SDK answers every call
+	Has         func(tool string) bool // whether Call runs the tool; of others the SDK answers the calls; needed with Call
+	Server      *mcp.Implementation    // what the server was made with; needed with Call
+	Log         *slog.Logger           // never nil
 }
 
 // A Transport is an [mcp.Transport] for one session.
@@ -73,19 +75,18 @@ func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
 		incoming:  make(chan jsonrpc.Message),
 		closed:    make(chan struct{}),
 		calls:     map[jsonrpc.ID]*call{},
-		frames:    map[string]*frame{},
 		room:      make(chan struct{}, 1),
 		wake:      make(chan struct{}, 1),
 		settled:   make(chan struct{}, 1),
 	}
-	c.lasting = watch(patience, c.succeed)
 	c.stalled = watch(stall, func() {
 		c.Log.Warn("the client does not read its replies")
 		c.Close()
 	})
 	c.out = bufio.NewWriterSize(&patient{w: t.out, watch: c.stalled}, chunk)
-	c.reader = &reader{}
-	go c.guard(c.receive)
+	c.mu.Lock()
+	c.read()
+	c.mu.Unlock()
 	go c.guard(c.send)
 	return c, nil
 }
@@ -110,27 +111,26 @@ type conn struct {
 	closed   chan struct{}
 	once     sync.Once
 	running  sync.WaitGroup // calls that are run here
-	lasting  *watchdog      // over a call that the reader runs
 	stalled  *watchdog      // over what is being written
 
-	mu      sync.Mutex
-	ended   bool // the session has
-	framed  bool // replies get Content-Length headers
-	reader  *reader
-	calls   map[jsonrpc.ID]*call
-	frames  map[string]*frame // by kind of call
-	era     int               // counts what may change the frames
-	jobs    []*direct         // calls that no worker has begun
-	workers int
-	waiting int           // calls that the client waits for
-	held    int64         // bytes of the requests in calls
-	queue   []*outgoing   // what nobody has begun to write
-	spare   []*outgoing   // room for the next queue
-	writing bool          // somebody writes
-	unsent  int           // messages queued or being written
-	wake    chan struct{} // holds one value where the send loop must look at queue
-	room    chan struct{} // holds one value where calls, held or unsent may have become less
-	settled chan struct{} // holds one value where waiting and unsent may have become 0
+	mu       sync.Mutex
+	ended    bool // the session has
+	framed   bool // replies get Content-Length headers
+	reader   *reader
+	calls    map[jsonrpc.ID]*call
+	revision string    // that the session was opened with; empty: it is not yet
+	opening  int       // requests in flight that may change the revision
+	jobs     []*direct // calls that no worker has begun
+	workers  int
+	waiting  int           // calls that the client waits for
+	held     int64         // bytes of the requests in calls
+	queue    []*outgoing   // what nobody has begun to write
+	spare    []*outgoing   // room for the next queue
+	writing  bool          // somebody writes
+	unsent   int           // messages queued or being written
+	wake     chan struct{} // holds one value where the send loop must look at queue
+	room     chan struct{} // holds one value where calls, held or unsent may have become less
+	settled  chan struct{} // holds one value where waiting and unsent may have become 0
 }
 
 // A call is a request that has not been answered.
@@ -139,12 +139,11 @@ type call struct {
 	size      int64
 	cancelled bool   // its reply is dropped
 	parked    bool   // it is answered only when the session ends
-	kind      string // of a tools/call, if it may be answered here
-	era       int    // in which it came
+	opens     string // the revision of the session that its success opens
 
-	frame *frame // nil: the SDK answers it
+	typed bool // its result tells its type
 	ctx   context.Context
-	stop  context.CancelFunc
+	stop  context.CancelFunc // nil: the SDK answers it
 }
 
 // An outgoing is a message to be written.
@@ -215,8 +214,7 @@ func (c *conn) Close() error {
 		}
 		c.mu.Unlock()
 		close(c.closed)
-		c.lasting.rest()
-		c.stalled.rest()
+		c.stalled.stop()
 		for _, o := range left {
 			c.Bodies.Drop(o.line)
 		}
@@ -226,8 +224,9 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// admit notes a request in flight. It reports false where the id is in use.
-func (c *conn) admit(id jsonrpc.ID, cl *call) bool {
+// admit notes a request in flight, which may be answered here where it is simple.
+// It reports false where the id is in use.
+func (c *conn) admit(id jsonrpc.ID, cl *call, simple bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls[id] != nil {
@@ -239,10 +238,11 @@ func (c *conn) admit(id jsonrpc.ID, cl *call) bool {
 		c.waiting++
 	}
 	c.held += cl.size
-	c.renew(cl.method)
-	cl.era = c.era
-	if f := c.frames[cl.kind]; f != nil && !c.ended {
-		cl.frame = f
+	if reopens(cl.method) {
+		c.opening++
+	}
+	if simple && c.revision != "" && c.opening == 0 && !c.ended {
+		cl.typed = c.revision >= stateless
 		cl.ctx, cl.stop = context.WithCancel(context.Background())
 		c.running.Add(1)
 	}
@@ -309,51 +309,42 @@ func (c *conn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return c.await(c.push(line))
 	}
 	c.mu.Lock()
-	if cl := c.calls[reply.ID]; cl != nil && cl.kind != "" && cl.era == c.era && reply.Error == nil {
-		c.learn(cl.kind, reply.Result)
+	if cl := c.calls[reply.ID]; cl != nil && cl.opens != "" && reply.Error == nil && (c.revision == "" || reopens(cl.method)) {
+		c.revision = cl.opens
 	}
 	c.mu.Unlock()
 	o := &outgoing{line: c.encode(reply), sent: make(chan struct{})}
-	if c.answer(reply.ID, o) == dropped {
+	if queued, _ := c.answer(reply.ID, o); !queued {
 		return nil
 	}
 	signal(c.wake)
 	return c.await(o)
 }
 
-// The fate of an answer.
-type fate uint8
-
-const (
-	dropped fate = iota // nobody waits for it
-	alone               // nobody waits for another
-	among               // others are to come
-)
-
-// answer queues o, the reply to the call id.
-func (c *conn) answer(id jsonrpc.ID, o *outgoing) fate {
+// answer queues o, the reply to the call id, unless nobody waits for it any more.
+// It reports whether it did, and whether the client waits for another reply.
+func (c *conn) answer(id jsonrpc.ID, o *outgoing) (queued, more bool) {
 	c.mu.Lock()
 	cl := c.calls[id]
 	delete(c.calls, id) // the client may use the id again as soon as it has the reply
 	if cl != nil {
 		c.held -= cl.size
-		c.renew(cl.method)
+		if reopens(cl.method) {
+			c.opening--
+		}
 	}
 	signal(c.room)
 	if c.ended || cl != nil && cl.cancelled {
 		c.mu.Unlock()
 		c.Bodies.Drop(o.line)
-		return dropped
+		return false, false
 	}
 	defer c.mu.Unlock()
 	if cl != nil && !cl.parked {
 		c.waiting--
 	}
 	c.enqueue(o)
-	if c.waiting == 0 {
-		return alone
-	}
-	return among
+	return true, c.waiting > 0
 }
 
 // await returns once o has left. io.EOF tells the SDK that the session has

@@ -56,8 +56,10 @@ func (l *logged) String() string {
 	return l.b.String()
 }
 
+var toy = &mcp.Implementation{Name: "toy", Version: "1"}
+
 func newServer(tools map[string]tool) *mcp.Server {
-	server := mcp.NewServer(&mcp.Implementation{Name: "toy", Version: "1"}, &mcp.ServerOptions{
+	server := mcp.NewServer(toy, &mcp.ServerOptions{
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}})
 	for name, f := range tools {
 		server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
@@ -84,7 +86,7 @@ func startOn(t testing.TB, o stdio.Options, server *mcp.Server) *session {
 	if o.MaxRequest == 0 {
 		o.MaxRequest = 1 << 20
 	}
-	o.Log = slog.New(slog.NewTextHandler(s.log, nil))
+	o.Log, o.Server = slog.New(slog.NewTextHandler(s.log, nil)), toy
 	s.transport = stdio.New(in, sink, o)
 	go func() {
 		err := server.Run(context.Background(), s.transport)

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// A watchdog barks once where what was begun is not ended within the limit. Its
-// timer runs on from one thing to the next, since to set one wakes a thread, and
+// A watchdog calls late once where what was begun is not ended within the limit.
+// Its timer runs on from one thing to the next, since to set one wakes a thread, and
 // rests when nothing was begun for as long as the limit.
 type watchdog struct {
 	limit time.Duration
-	bark  func()
+	late  func()
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -19,8 +19,8 @@ type watchdog struct {
 	set   bool
 }
 
-func watch(limit time.Duration, bark func()) *watchdog {
-	return &watchdog{limit: limit, bark: bark}
+func watch(limit time.Duration, late func()) *watchdog {
+	return &watchdog{limit: limit, late: late}
 }
 
 func (w *watchdog) begin() {
@@ -38,8 +38,8 @@ func (w *watchdog) end() {
 	w.begun = time.Time{}
 }
 
-// rest ends the watch for good.
-func (w *watchdog) rest() {
+// stop ends the watch for good.
+func (w *watchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.set = true
@@ -75,6 +75,6 @@ func (w *watchdog) look() {
 	}
 	w.mu.Unlock()
 	if late {
-		w.bark()
+		w.late()
 	}
 }

@@ -58,6 +58,9 @@ func (s *Sum) Merge(o Sum) {
 	maps.Copy(s.shared, o.shared)
 }
 
+// AddBytes adds a file of n bytes.
+func (s *Sum) AddBytes(n int64) { s.single += n }
+
 // Unread counts an entry whose size could not be told.
 func (s *Sum) Unread() { s.unread++ }
 
@@ -126,9 +129,9 @@ func below(ctx context.Context, l *parallel.Limit, d *walk.Dir, name string, lev
 			return nil
 		}
 	}
-	err = l.Divide(func(start func(func() error) error) error {
+	err = l.Divide(func(d *parallel.Division) error {
 		for some := range walk.Parts(list, batch) {
-			if err := start(add(some)); err != nil {
+			if err := d.Go(add(some)); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -45,9 +46,12 @@ func refused(t *testing.T, s *scratch, raw []byte, code fault.Code) {
 
 func TestUnsafeNames(t *testing.T) {
 	s := newScratch(t)
-	for _, name := range []string{"../evil", "a/../../evil", "/etc/evil", `..\evil`, `a\b`, "C:/evil", "a\x00b", "..", "a/..", strings.Repeat("x", 300), strings.Repeat("a/", 1200) + "f"} {
+	for name, code := range map[string]fault.Code{
+		"../evil": PathTraversal, "a/../../evil": PathTraversal, "/etc/evil": PathTraversal, `..\evil`: PathTraversal, "C:/evil": PathTraversal, "..": PathTraversal,
+		`a\..\b`: ZipInvalid, "a\x00b": ZipInvalid, "a/..": ZipInvalid, strings.Repeat("x", 300): ZipInvalid, strings.Repeat("a/", 1200) + "f": ZipInvalid,
+	} {
 		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) {
-			refused(t, s, zipOf(t, "", file{name: "good", content: "good"}, file{name: name, content: "evil"}), ZipInvalid)
+			refused(t, s, zipOf(t, "", file{name: "good", content: "good"}, file{name: name, content: "evil"}), code)
 		})
 	}
 	if list := entriesOf(t, filepath.Dir(s.dir)); len(list) != 1 {
@@ -59,7 +63,7 @@ func TestUnsafeArchives(t *testing.T) {
 	good := zipOf(t, "", file{name: "one", content: strings.Repeat("one\n", 50)}, file{name: "two", content: strings.Repeat("two\n", 50)})
 	change := func(f func(raw []byte, first, end int)) []byte {
 		raw := bytes.Clone(good)
-		f(raw, bytes.Index(raw, []byte(entrySign)), bytes.LastIndex(raw, []byte(endSign)))
+		f(raw, bytes.Index(raw, []byte("PK\x01\x02")), bytes.LastIndex(raw, []byte("PK\x05\x06")))
 		return raw
 	}
 	link := func(h *zip.FileHeader) { h.SetMode(os.ModeSymlink | 0o777) }
@@ -71,7 +75,7 @@ func TestUnsafeArchives(t *testing.T) {
 		"a file inside a link": {zipOf(t, "", file{"a", "/etc", link}, file{name: "a/b", content: "b"}), ZipInvalid},
 		"a device":             {zipOf(t, "", file{"dev", "", func(h *zip.FileHeader) { h.SetMode(os.ModeDevice | 0o600) }}), ZipInvalid},
 		"a FIFO":               {zipOf(t, "", file{"fifo", "", func(h *zip.FileHeader) { h.SetMode(os.ModeNamedPipe | 0o600) }}), ZipInvalid},
-		"an encrypted entry":   {change(func(raw []byte, first, _ int) { raw[first+8] |= flagEncrypted }), Encrypted},
+		"an encrypted entry":   {change(func(raw []byte, first, _ int) { raw[first+8] |= zipfile.FlagEncrypted }), Encrypted},
 		"entries that overlap": {change(func(raw []byte, first, _ int) {
 			second := first + 46 + 3 + 9
 			copy(raw[second+42:second+46], raw[first+42:first+46])
@@ -97,13 +101,13 @@ func TestUnsafeContent(t *testing.T) {
 		"larger than it says":  {func(raw []byte, first int) { raw[first+24] = 10 }, ZipBomb},
 		"smaller than it says": {func(raw []byte, first int) { raw[first+24] = 250 }, ZipInvalid},
 		"another checksum":     {func(raw []byte, first int) { raw[first+16] ^= 1 }, ZipInvalid},
-		"another name inside":  {func(raw []byte, _ int) { raw[localLen] = 'x' }, ZipInvalid},
+		"another name inside":  {func(raw []byte, _ int) { raw[30] = 'x' }, ZipInvalid},
 		"another method":       {func(raw []byte, first int) { raw[first+10] = 97 }, UnsupportedFormat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScratch(t)
 			raw := bytes.Clone(good)
-			c.change(raw, bytes.Index(raw, []byte(entrySign)))
+			c.change(raw, bytes.Index(raw, []byte("PK\x01\x02")))
 			s.put("a.zip", raw)
 			_, err := s.Open(t.Context(), s.at("a.zip"), OpenOptions{})
 			wantCode(t, err, c.code)
@@ -123,7 +127,7 @@ func TestUnsafeContent(t *testing.T) {
 			if _, err := s.Sync(t.Context(), "", SyncOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.HasPrefix(s.get("a.zip"), raw[:bytes.Index(raw, []byte(entrySign))]) {
+			if !bytes.HasPrefix(s.get("a.zip"), raw[:bytes.Index(raw, []byte("PK\x01\x02"))]) {
 				t.Error("untouched bytes have changed")
 			}
 		})
@@ -136,12 +140,12 @@ func TestDamagedAnywhere(t *testing.T) {
 	good := odd(t)
 	s := newScratch(t)
 	for n := range good {
-		if d, err := readDirectory(bytes.NewReader(good[:n]), int64(n)); err == nil && len(d.entries) > 0 {
+		if d, err := readDirectory(bytes.NewReader(good[:n]), int64(n)); err == nil && len(d.Entries) > 0 {
 			t.Errorf("%d bytes of %d are accepted", n, len(good))
 		}
 	}
-	start := parsed(t, good).start
-	for i := int(start); i < len(good); i++ {
+	start := len(good) - len(parsed(t, good).Raw)
+	for i := start; i < len(good); i++ {
 		for _, b := range []byte{0, 1, 0x7f, 0xff} {
 			raw := bytes.Clone(good)
 			raw[i] = b
@@ -149,11 +153,11 @@ func TestDamagedAnywhere(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if _, err := d.check(s.Settings); err != nil {
+			if _, err := check(d, s.Settings); err != nil {
 				continue
 			}
-			for j := range d.entries {
-				if r, err := d.entries[j].open(bytes.NewReader(raw)); err == nil {
+			for j := range d.Entries {
+				if r, err := d.Entries[j].Open(bytes.NewReader(raw)); err == nil {
 					io.Copy(io.Discard, r)
 					r.Close()
 				}
@@ -193,8 +197,8 @@ func TestLinksOfArchives(t *testing.T) {
 				t.Fatal(err)
 			}
 			now := parsed(t, s.get("a.zip"))
-			if e := now.entries[now.named()["l"]]; !e.isLink() {
-				t.Errorf("the link is %v", e.mode)
+			if e := now.Entries[now.Index()["l"]]; !e.IsLink() {
+				t.Errorf("the link is %v", e.Mode)
 			}
 		})
 	}

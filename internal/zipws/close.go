@@ -35,7 +35,7 @@ func (m *Manager) Close(ctx context.Context, ref string, o CloseOptions) (Closed
 		return Closed{}, err
 	}
 	defer s.st.Close()
-	defer s.held.Close()
+	defer s.lock.Close()
 	defer s.root.Close()
 	switch {
 	case o.Sync:
@@ -58,6 +58,9 @@ func (m *Manager) Close(ctx context.Context, ref string, o CloseOptions) (Closed
 	if err := m.remove(s.st, s.Name); err != nil {
 		return Closed{}, err
 	}
+	m.mu.Lock()
+	delete(m.sizes, s.ID)
+	m.mu.Unlock()
 	_, err = m.list(s.st) // tells the Host
 	return Closed{Closed: true, Synced: o.Sync}, err
 }
@@ -73,6 +76,11 @@ func (s Status) summary() string {
 			all = append(all, list.what+" "+name)
 		}
 	}
+	return first(all)
+}
+
+// first lists the first of all.
+func first(all []string) string {
 	text := strings.Join(all[:min(len(all), listed)], ", ")
 	if more := len(all) - listed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -101,11 +109,11 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 		return r, err
 	}
 	defer st.Close()
-	list, err := m.list(st)
+	v, err := m.list(st)
 	if err != nil {
 		return r, err
 	}
-	for _, d := range list {
+	for _, d := range v.sessions {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
@@ -122,7 +130,7 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 			r.Pruned = append(r.Pruned, p)
 			continue
 		}
-		s, err := m.take(ctx, st, d, true, 0)
+		s, err := m.acquire(ctx, st, d, true, 0)
 		if code, _ := Of(err); err != nil && (code == Locked || code == SessionNotFound) {
 			p.Reason = "in use"
 			r.Skipped = append(r.Skipped, p)
@@ -134,17 +142,42 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 		freed := m.occupied(st, d.Name)
 		s.root.Close()
 		err = m.remove(st, d.Name)
-		s.held.Close()
+		s.lock.Close()
 		if err != nil {
 			return r, err
 		}
 		r.Pruned = append(r.Pruned, p)
 		r.Freed += freed
 	}
+	if o.All {
+		m.pruneBroken(ctx, st, v.broken, o.DryRun, &r)
+	}
 	if !o.DryRun {
 		_, err = m.list(st) // tells the Host
 	}
 	return r, err
+}
+
+// pruneBroken removes those of our workspaces whose metadata cannot be read.
+func (m *Manager) pruneBroken(ctx context.Context, st *os.Root, names []string, dry bool, r *PruneReport) {
+	for _, name := range names {
+		p := Pruned{"", name, "its metadata cannot be read"}
+		freed := m.occupied(st, name)
+		if !dry {
+			lock, err := m.lock(ctx, st, name, true, 0)
+			if err == nil {
+				err = m.remove(st, name)
+				lock.Close()
+			}
+			if err != nil {
+				p.Reason = "in use"
+				r.Skipped = append(r.Skipped, p)
+				continue
+			}
+		}
+		r.Pruned = append(r.Pruned, p)
+		r.Freed += freed
+	}
 }
 
 // occupied is how many bytes the contents of a workspace have.

@@ -3,6 +3,7 @@ package zipws
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
 	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -45,17 +48,25 @@ func (m *Manager) Diff(ctx context.Context, ref string, name Name, lines int) (c
 	defer d.close()
 	known := at == "."
 	under := func(n string) bool { return at == "." || n == at || strings.HasPrefix(n, at+"/") }
-	for i := range c.entries {
-		e := &c.entries[i]
-		if e.hidden || e.name == "" || !under(e.name) {
+	for i := range c.Entries {
+		e := &c.Entries[i]
+		if e.Hidden || e.Name == "" || !under(e.Name) {
 			continue
 		}
 		known = true
-		switch c.fate[i] {
-		case changed:
-			err = d.add(ctx, Change{Name: e.name, Kind: "modified", Before: &e.size, After: &c.found[i].size}, e, &c.found[i])
-		case gone:
-			err = d.add(ctx, Change{Name: e.name, Kind: "deleted", Before: &e.size}, e, nil)
+		switch c.changes[i] {
+		case modified, moded:
+			change := Change{Name: e.Name, Kind: "modified", Before: &e.Size, After: &c.found[i].size}
+			if mode, ok := c.modes[i]; ok {
+				change.Diff = fmt.Sprintf("old mode 100%o\nnew mode 100%o\n", e.Mode.Perm(), mode)
+			}
+			if c.changes[i] == moded {
+				d.list = append(d.list, change)
+				continue
+			}
+			err = d.add(ctx, change, e, &c.found[i])
+		case deleted:
+			err = d.add(ctx, Change{Name: e.Name, Kind: "deleted", Before: &e.Size}, e, nil)
 		}
 		if err != nil {
 			return nil, err
@@ -95,17 +106,17 @@ func (d *differ) close() {
 }
 
 // add takes in a change from e to n, either of which may be nil.
-func (d *differ) add(ctx context.Context, c Change, e *entry, n *node) error {
+func (d *differ) add(ctx context.Context, c Change, e *zipfile.Entry, n *node) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	switch {
-	case e != nil && e.isDir() || n != nil && n.isDir():
+	case e != nil && e.IsDir() || n != nil && n.isDir():
 		c.Name += "/"
 		c.Note = "directory"
-	case e != nil && !e.mode.IsRegular() || n != nil && !n.mode.IsRegular():
+	case e != nil && !e.Mode.IsRegular() || n != nil && !n.mode.IsRegular():
 		c.Note = "binary"
-	case e != nil && e.size > maxDiffed || n != nil && n.size > maxDiffed:
+	case e != nil && e.Size > maxDiffed || n != nil && n.size > maxDiffed:
 		c.Note = "too large"
 	}
 	if c.Note != "" {
@@ -116,7 +127,7 @@ func (d *differ) add(ctx context.Context, c Change, e *entry, n *node) error {
 	nameA, nameB := textdiff.DevNull, textdiff.DevNull
 	var err error
 	if e != nil {
-		nameA = "a/" + e.name
+		nameA = "a/" + e.Name
 		if before, err = d.before(ctx, e); err != nil {
 			return err
 		}
@@ -129,8 +140,12 @@ func (d *differ) add(ctx context.Context, c Change, e *entry, n *node) error {
 	}
 	if !isText(before) || !isText(after) {
 		c.Note = "binary"
-	} else if c.Diff, err = textdiff.Unified(ctx, before, after, nameA, nameB, textdiff.Options{Context: d.lines}); err != nil {
-		return err
+	} else {
+		text, err := textdiff.Unified(ctx, before, after, nameA, nameB, textdiff.Options{Context: d.lines})
+		if err != nil {
+			return err
+		}
+		c.Diff += text
 	}
 	d.list = append(d.list, c)
 	return nil
@@ -140,7 +155,7 @@ func isText(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
 
 // before reads e from the archive, which must still be what the session was made
 // of.
-func (d *differ) before(ctx context.Context, e *entry) ([]byte, error) {
+func (d *differ) before(ctx context.Context, e *zipfile.Entry) ([]byte, error) {
 	if d.archive == nil {
 		f, fi, err := d.s.openSource()
 		if err != nil {
@@ -152,12 +167,12 @@ func (d *differ) before(ctx context.Context, e *entry) ([]byte, error) {
 		}
 		d.archive = f
 	}
-	r, err := e.open(d.archive)
+	r, err := e.Open(d.archive)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(stopping{ctx, r})
+	return io.ReadAll(codec.WithContext(ctx, r))
 }
 
 // after reads n from the workspace.

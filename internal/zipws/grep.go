@@ -3,6 +3,7 @@ package zipws
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"path"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -42,8 +44,15 @@ func (m *Manager) Grep(ctx context.Context, ref string, o GrepOptions) (g Grep, 
 	if err != nil {
 		return g, fault.New(InvalidParams, "the pattern is no valid regular expression (RE2 syntax, without look-around and back-references): %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
+	if rest, ok := strings.CutPrefix(o.Glob, "./"); ok { // as paths may begin
+		o.Glob = rest
+	}
+	o.Glob = strings.TrimLeft(o.Glob, "/")
 	if o.Glob != "" && (!doublestar.ValidatePattern(o.Glob) || strings.Count(o.Glob, "{") > 4) {
 		return g, fault.New(InvalidParams, "the glob %q is not valid; write it like *.txt or docs/**/*.md", clip(o.Glob))
+	}
+	if e := impossible(o.Glob); e != "" {
+		return g, fault.New(InvalidParams, "the glob %q can match nothing, since no path has the element %q; write it like *.txt or docs/**/*.md", clip(o.Glob), clip(e))
 	}
 	if o.Max <= 0 {
 		o.Max = defaultMatches
@@ -57,6 +66,7 @@ func (m *Manager) Grep(ctx context.Context, ref string, o GrepOptions) (g Grep, 
 			}
 		}
 		in := bufio.NewReaderSize(nil, 64<<10)
+		chosen, unread := 0, []string(nil)
 		for _, n := range list {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -64,24 +74,44 @@ func (m *Manager) Grep(ctx context.Context, ref string, o GrepOptions) (g Grep, 
 			if !n.mode.IsRegular() || !taken(o.Glob, relative(top.name, n.name)) {
 				continue
 			}
+			chosen++
 			r, err := v.open(n)
-			if err != nil {
-				continue // it is gone, or cannot be read
+			if err == nil {
+				in.Reset(codec.WithContext(ctx, r))
+				err = g.search(in, n.name, re, o.Max)
+				r.Close()
 			}
-			in.Reset(stopping{ctx, r})
-			err = g.search(in, n.name, re, o.Max)
-			r.Close()
-			if err != nil {
-				return err
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if code, _ := Of(err); err != nil && code != PathNotFound { // else it is gone by now
+				unread = append(unread, n.name)
 			}
 			if g.Truncated {
-				return nil
+				break
 			}
+		}
+		switch {
+		case len(unread) > 0:
+			g.Warnings = []string{plural(len(unread), "file", "files") + " could not be read: " + first(unread)}
+		case chosen == 0 && o.Glob != "":
+			g.Warnings = []string{"No file matches the glob " + clip(o.Glob) + "."}
 		}
 		return nil
 	})
 	g.Total = len(g.Matches)
 	return g, err
+}
+
+// impossible returns the element of a glob that no path has, "" where there is
+// none.
+func impossible(glob string) string {
+	for e := range strings.SplitSeq(glob, "/") {
+		if glob != "" && (e == "" || e == "." || e == "..") {
+			return cmp.Or(e, "/")
+		}
+	}
+	return ""
 }
 
 // taken reports whether glob chooses the file called name.
@@ -99,8 +129,11 @@ func taken(glob, name string) bool {
 // search adds the lines of one file.
 func (g *Grep) search(in *bufio.Reader, name string, re *regexp.Regexp, most int) error {
 	head, err := in.Peek(peeked)
-	if err != nil && err != io.EOF || bytes.IndexByte(head, 0) >= 0 {
-		return contextError(err)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return nil
 	}
 	var long []byte
 	for number := 1; ; number++ {
@@ -114,7 +147,7 @@ func (g *Grep) search(in *bufio.Reader, name string, re *regexp.Regexp, most int
 			line = long
 		}
 		if err != nil && err != io.EOF {
-			return contextError(err)
+			return err
 		}
 		if len(line) == 0 && err == io.EOF {
 			return nil
@@ -132,22 +165,25 @@ func (g *Grep) search(in *bufio.Reader, name string, re *regexp.Regexp, most int
 	}
 }
 
-// contextError is err where it ends the search, and not only that of a file.
-func contextError(err error) error {
-	if err == context.Canceled || err == context.DeadlineExceeded {
-		return err
-	}
-	return nil
-}
-
-// around is the part of a line that is shown, with what begins at there.
+// around is the part of a line that is shown, with what begins at there. Where
+// something is left out, there is an ellipsis.
 func around(line []byte, there int) string {
+	const cut = "…"
+	before, after := "", ""
 	if len(line) > shownLine {
-		from := min(max(there-shownLine/2, 0), len(line)-shownLine)
+		const shown = shownLine - 2*len(cut)
+		from := min(max(there-shown/2, 0), len(line)-shown)
 		for from > 0 && from < len(line) && !utf8.RuneStart(line[from]) {
 			from--
 		}
-		line = line[from:min(from+shownLine, len(line))]
+		to := min(from+shown, len(line))
+		if from > 0 {
+			before = cut
+		}
+		if to < len(line) {
+			after = cut
+		}
+		line = line[from:to]
 	}
-	return strings.ToValidUTF8(string(line), "\uFFFD")
+	return before + strings.ToValidUTF8(string(line), "\uFFFD") + after
 }

@@ -187,6 +187,7 @@ z.writestr('content.xml', '<w/>' * 100, zipfile.ZIP_DEFLATED)`,
 // A file of more than 32 bits gets 64-bit sizes.
 func TestFileOver4GiB(t *testing.T) {
 	s := newScratch(t)
+	s.MaxSize = 16 << 30
 	s.put("a.zip", zipOf(t, "", file{name: "text.txt", content: "text"}, file{name: "last.txt", content: "last"}))
 	o := s.open("a.zip", OpenOptions{})
 	const size = 1<<32 + 10

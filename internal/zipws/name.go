@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/pack"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -33,7 +33,7 @@ func (n Name) clean() (string, error) {
 	if s == "." {
 		return s, nil
 	}
-	if why := pack.BadName(s); why != "" {
+	if why := entryname.Bad(s); why != "" {
 		return "", fault.New(InvalidParams, "the path %q %s", clip(string(n)), why)
 	}
 	return s, nil

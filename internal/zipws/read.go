@@ -4,10 +4,53 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"io"
+	"os"
 	"unicode/utf8"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
+
+// Read writes to w the bytes of the file called name from offset on, at most
+// limit of them unless that is negative, and returns the size of the file.
+func (m *Manager) Read(ctx context.Context, ref string, name Name, offset, limit int64, w io.Writer) (size int64, err error) {
+	err = m.viewed(ctx, ref, name, func(v *view, n node) error {
+		size = n.size
+		if n.isDir() && string(n.name) == "." {
+			return fault.New(InvalidParams, "the path is that of the workspace itself; name a file")
+		}
+		r, err := v.open(n)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		if f, ok := r.(*os.File); ok {
+			_, err = f.Seek(offset, io.SeekStart)
+		} else {
+			err = discard(ctx, r, offset)
+		}
+		if err != nil {
+			return err
+		}
+		var from io.Reader = codec.WithContext(ctx, r)
+		if limit >= 0 {
+			from = io.LimitReader(from, limit)
+		}
+		_, err = io.CopyBuffer(struct{ io.Writer }{w}, from, make([]byte, 64<<10))
+		return err
+	})
+	return size, err
+}
+
+// discard skips n bytes of r, or all there are.
+func discard(ctx context.Context, r io.Reader, n int64) error {
+	_, err := io.CopyN(io.Discard, codec.WithContext(ctx, r), n)
+	if err == io.EOF {
+		err = nil
+	}
+	return err
+}
 
 // ContentOptions say what is read of a file.
 type ContentOptions struct {

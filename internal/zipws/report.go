@@ -74,6 +74,8 @@ type Grep struct {
 	Matches   []Match `json:"matches"`
 	Total     int     `json:"total_matches"`
 	Truncated bool    `json:"truncated"` // there are further ones
+
+	Warnings []string `json:"warnings,omitempty"` // of files that could not be read, and a glob that chose none
 }
 
 // A Status is what changed in a workspace since it was opened or synced last.

@@ -229,11 +229,11 @@ func (s *scratch) leftovers() {
 			continue
 		}
 		in := entriesOf(s.t, filepath.Join(state, workspacesDir, name))
-		want := 4 // contents, metadata, directory, stamps
+		want := 5 // contents, mark, metadata, directory, stamps
 		if slices.ContainsFunc(in, func(n string) bool { return strings.HasPrefix(n, "removed-") }) {
 			want++
 		}
-		if len(in) != want || slices.Contains(in, fresh) {
+		if len(in) != want || slices.Contains(in, tempName) {
 			s.t.Errorf("the workspace %s holds %v", name, in)
 		}
 	}

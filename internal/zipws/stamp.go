@@ -13,14 +13,28 @@ type stamp struct {
 	Size     int64  `json:"size"`
 	Modified int64  `json:"modified_ns"`
 	Changed  int64  `json:"changed_ns"`
+	Mode     uint32 `json:"mode,omitempty"` // permissions, with modeKnown; 0 where an earlier version did not look
 }
 
 func stampOf(fi fs.FileInfo) stamp {
 	i := fileinfo.From(fi)
-	return stamp{i.ID.Inode, fi.Size(), fi.ModTime().UnixNano(), changeTime(fi)}
+	return stamp{i.ID.Inode, fi.Size(), fi.ModTime().UnixNano(), changeTime(fi), modeKnown | uint32(fi.Mode().Perm())}
 }
 
-const stampSize = 32
+const modeKnown = 1 << 15
+
+// is reports whether two stamps are of one file that nobody has touched.
+func (s stamp) is(o stamp) bool {
+	if s.Mode == 0 || o.Mode == 0 {
+		s.Mode, o.Mode = 0, 0
+	}
+	return s == o
+}
+
+const (
+	stampSize    = 40
+	stampSizeOld = 32 // without the mode
+)
 
 func appendStamps(b []byte, list []stamp) []byte {
 	for _, s := range list {
@@ -28,16 +42,28 @@ func appendStamps(b []byte, list []stamp) []byte {
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.Size))
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.Modified))
 		b = binary.LittleEndian.AppendUint64(b, uint64(s.Changed))
+		b = binary.LittleEndian.AppendUint64(b, uint64(s.Mode))
 	}
 	return b
 }
 
-func parseStamps(b []byte) []stamp {
-	list := make([]stamp, len(b)/stampSize)
+// parseStamps reads n stamps; it is nil where b has another number of them.
+func parseStamps(b []byte, n int) []stamp {
+	size := stampSize
+	if len(b) == n*stampSizeOld {
+		size = stampSizeOld
+	}
+	if len(b) != n*size {
+		return nil
+	}
+	list := make([]stamp, n)
 	for i := range list {
-		at := b[i*stampSize:]
+		at := b[i*size:]
 		word := func(n int) uint64 { return binary.LittleEndian.Uint64(at[8*n:]) }
-		list[i] = stamp{word(0), int64(word(1)), int64(word(2)), int64(word(3))}
+		list[i] = stamp{Inode: word(0), Size: int64(word(1)), Modified: int64(word(2)), Changed: int64(word(3))}
+		if size == stampSize {
+			list[i].Mode = uint32(word(4))
+		}
 	}
 	return list
 }

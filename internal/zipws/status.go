@@ -2,7 +2,6 @@ package zipws
 
 import (
 	"context"
-	"errors"
 	"hash/crc32"
 	"io"
 	"io/fs"
@@ -13,8 +12,11 @@ import (
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/codec"
+	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
+	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 )
 
 // Status compares the workspace with the archive it was made from.
@@ -37,21 +39,23 @@ func (m *Manager) Status(ctx context.Context, ref string) (Status, error) {
 // A comparison is a workspace against its archive.
 type comparison struct {
 	Status
-	*directory
-	named  map[string]int
-	fate   []fate // of the entries
-	found  []node // what took their place, by entry
-	added  []node // sorted
-	stamps []stamp
+	*zipfile.Directory
+	named   map[string]int
+	changes []change // of the entries
+	found   []node   // what took their place, by entry
+	added   []node   // sorted
+	stamps  []stamp
+	modes   map[int]fs.FileMode // new permissions, by entry
 }
 
-// A fate is what became of an entry.
-type fate uint8
+// A change is what became of an entry.
+type change uint8
 
 const (
-	kept    fate = iota // unchanged, or nothing that concerns the workspace
-	changed             // another content is on disk
-	gone
+	unmodified change = iota // unchanged, or nothing that concerns the workspace
+	moded                    // other permissions
+	modified                 // another content is on disk, and maybe other permissions
+	deleted
 )
 
 // compare looks at all files. Those that have not been touched since they were
@@ -61,12 +65,9 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{directory: d, named: d.named(), fate: make([]fate, len(d.entries)), found: make([]node, len(d.entries))}
-	if c.stamps, err = s.stamps(); err != nil {
+	c := &comparison{Directory: d, named: d.Index(), changes: make([]change, len(d.Entries)), found: make([]node, len(d.Entries)), modes: map[int]fs.FileMode{}}
+	if c.stamps, err = s.stamps(len(d.Entries)); err != nil {
 		return nil, err
-	}
-	if len(c.stamps) != len(d.entries) {
-		return nil, errors.New("the stamps of the workspace do not fit its directory")
 	}
 	disk, err := s.disk(ctx)
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 		return nil, err
 	}
 	defer contents.Close()
-	there := make([]bool, len(d.entries))
+	there := make([]bool, len(d.Entries))
 	filled := map[string]bool{} // directories with something in them
 	links, bad := 0, 0
 	for _, n := range disk {
@@ -100,20 +101,20 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 		case !n.isDir() && !n.mode.IsRegular() && !link:
 			continue
 		case link && !(s.Links && linkInside(contents, n.name)):
-			if !known || !d.entries[i].isLink() {
+			if !known || !d.Entries[i].IsLink() {
 				links++
 			}
 			continue
-		case pack.BadName(n.name) != "":
+		case entryname.Bad(n.name) != "":
 			bad++
 			continue
 		}
 		filled[path.Dir(n.name)] = true
-		if known && d.entries[i].isDir() == n.isDir() {
+		if known && d.Entries[i].IsDir() == n.isDir() {
 			there[i] = true
 			c.found[i] = n
-			if !n.isDir() && !c.same(ctx, contents, i, n) {
-				c.fate[i] = changed
+			if !n.isDir() {
+				c.changes[i] = c.judge(ctx, contents, i, n, s.Lazy)
 			}
 			continue
 		}
@@ -122,17 +123,26 @@ func (s *session) compare(ctx context.Context) (*comparison, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	for i := range d.entries {
-		e := &d.entries[i]
-		if there[i] || e.hidden || e.name == "" || hiddenName(e.name) || e.isLink() && !s.Links {
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		if there[i] || e.Hidden || e.Name == "" || hiddenName(e.Name) || e.IsLink() && !s.Links {
 			continue
 		}
-		if s.Lazy && !removed.covered(e.name) && !shadowed(c.added, e.name) {
+		if s.Lazy && !removed.covered(e.Name) && !shadowed(c.added, e.Name) {
 			continue
 		}
-		c.fate[i] = gone
+		c.changes[i] = deleted
 	}
-	// A new directory is an entry only where nothing is in it.
+	// A new directory is an entry only where nothing is in it, which of a lazy
+	// session may be in the archive.
+	for name, i := range c.named {
+		if c.changes[i] == deleted {
+			continue
+		}
+		for dir := path.Dir(name); dir != "." && !filled[dir]; dir = path.Dir(dir) {
+			filled[dir] = true
+		}
+	}
 	c.added = slices.DeleteFunc(c.added, func(n node) bool { return n.isDir() && filled[n.name] })
 	c.sum()
 	if links > 0 {
@@ -169,23 +179,40 @@ func hiddenName(name string) bool {
 // linkInside reports whether the link called name stays in the workspace.
 func linkInside(contents *os.Root, name string) bool {
 	text, err := contents.Readlink(filepath.FromSlash(name))
-	return err == nil && pack.Stays(filepath.ToSlash(text), path.Dir(name))
+	return err == nil && entryname.LinkStays(filepath.ToSlash(text), path.Dir(name))
+}
+
+// judge tells what became of the file of entry i.
+func (c *comparison) judge(ctx context.Context, contents *os.Root, i int, n node, lazy bool) change {
+	e, was := &c.Entries[i], c.stamps[i].Mode
+	if was == 0 && lazy {
+		was = modeKnown | uint32(unpackedMode(e))
+	}
+	became := unmodified
+	if was != 0 && n.mode.IsRegular() && e.Mode.IsRegular() && n.stamp.Mode != was {
+		c.modes[i] = n.mode.Perm()
+		became = moded
+	}
+	if !c.same(ctx, contents, i, n) {
+		became = modified
+	}
+	return became
 }
 
 // same reports whether n has the content of entry i. What cannot be read counts
 // as changed, so that a sync says so.
 func (c *comparison) same(ctx context.Context, contents *os.Root, i int, n node) bool {
-	e := &c.entries[i]
+	e := &c.Entries[i]
 	link := n.mode&fs.ModeSymlink != 0
 	switch {
-	case e.isLink() != link:
+	case e.IsLink() != link:
 		return false
-	case n.stamp == c.stamps[i]:
+	case n.stamp.is(c.stamps[i]):
 		return true
 	case link:
 		text, err := contents.Readlink(filepath.FromSlash(n.name))
-		return err == nil && crc32.ChecksumIEEE([]byte(filepath.ToSlash(text))) == e.crc
-	case n.size != e.size:
+		return err == nil && crc32.ChecksumIEEE([]byte(filepath.ToSlash(text))) == e.CRC
+	case n.size != e.Size:
 		return false
 	}
 	f, _, err := inside(contents, n.name).OpenFileOnly()
@@ -194,10 +221,10 @@ func (c *comparison) same(ctx context.Context, contents *os.Root, i int, n node)
 	}
 	defer f.Close()
 	sum := crc32.NewIEEE()
-	if _, err := io.CopyBuffer(sum, stopping{ctx, f}, make([]byte, 64<<10)); err != nil {
+	if _, err := io.CopyBuffer(sum, codec.WithContext(ctx, f), make([]byte, 64<<10)); err != nil {
 		return false
 	}
-	return sum.Sum32() == e.crc
+	return sum.Sum32() == e.CRC
 }
 
 // sum fills in the Status.
@@ -209,15 +236,15 @@ func (c *comparison) sum() {
 		return n
 	}
 	c.Modified, c.Added, c.Deleted = []string{}, []string{}, []string{}
-	for i := range c.entries {
-		e := &c.entries[i]
+	for i := range c.Entries {
+		e := &c.Entries[i]
 		switch {
-		case e.hidden || e.name == "":
-		case c.fate[i] == changed:
-			c.Modified = append(c.Modified, e.name)
-		case c.fate[i] == gone:
-			c.Deleted = append(c.Deleted, shown(e.name, e.isDir()))
-		case !e.isDir():
+		case e.Hidden || e.Name == "":
+		case c.changes[i] == modified || c.changes[i] == moded:
+			c.Modified = append(c.Modified, e.Name)
+		case c.changes[i] == deleted:
+			c.Deleted = append(c.Deleted, shown(e.Name, e.IsDir()))
+		case !e.IsDir():
 			c.Unchanged++
 		}
 	}

@@ -35,9 +35,6 @@ func (m *Manager) Write(ctx context.Context, ref string, name Name, content []by
 		if at == "." {
 			return fault.New(InvalidParams, "the path is that of the workspace itself; name a file")
 		}
-		if int64(len(content)) > m.MaxSize {
-			return fault.New(LimitExceeded, "the content has %d bytes, more than CONDUIT_ZIP_MAX_EXTRACTED_SIZE (%d)", len(content), m.MaxSize)
-		}
 		if n, err := v.find(at); err == nil && n.isDir() {
 			return fault.New(InvalidParams, "%s is a directory; name a file", at)
 		}
@@ -53,12 +50,51 @@ func (m *Manager) Write(ctx context.Context, ref string, name Name, content []by
 				return fault.New(PathNotFound, "there is no directory %s; make it with create_dirs", dir)
 			}
 		}
+		if int64(len(content)) > m.MaxSize {
+			return fault.New(LimitExceeded, "the content has %d bytes, more than CONDUIT_ZIP_MAX_EXTRACTED_SIZE (%d)", len(content), m.MaxSize)
+		}
+		was, _ := v.find(at) // nothing, where there is none
+		if err := v.fits(ctx, int64(len(content))-was.size); err != nil {
+			return err
+		}
 		_, err = m.files.Write(ctx, inside(v.contents, at), atomicfile.Options{}, func(f *os.File) error {
 			_, err := f.Write(content)
 			return err
 		})
+		if err == nil && v.layer != nil && was.entry >= 0 && was.name != "" {
+			err = v.contents.Chmod(filepath.FromSlash(at), unpackedMode(&v.layer.Entries[was.entry]))
+		}
 		return explain(at, err)
 	})
+}
+
+// fits refuses to make the files of a session larger by n bytes than it may be.
+func (v *view) fits(ctx context.Context, n int64) error {
+	limit := v.m.MaxSize
+	if v.Limit > 0 {
+		limit = min(limit, v.Limit)
+	}
+	// All files are looked at only where the limit is near by what is known.
+	v.m.mu.Lock()
+	total, known := v.m.sizes[v.ID]
+	v.m.mu.Unlock()
+	if !known || total+n > limit {
+		list, err := v.below(ctx, ".", maxDepth)
+		if err != nil {
+			return err
+		}
+		total = 0
+		for _, f := range list {
+			total += f.size
+		}
+	}
+	if n > 0 && total+n > limit {
+		return fault.New(LimitExceeded, "the session would have %d bytes, more than it may (%d; CONDUIT_ZIP_MAX_EXTRACTED_SIZE)", total+n, limit)
+	}
+	v.m.mu.Lock()
+	v.m.sizes[v.ID] = total + max(n, 0) // what is smaller is seen when it matters
+	v.m.mu.Unlock()
+	return nil
 }
 
 // Delete deletes the file or directory called name; of a directory, unless
@@ -107,8 +143,12 @@ func (m *Manager) Delete(ctx context.Context, ref string, name Name, recursive b
 		}
 	}
 	if archived {
-		if err := s.remember(at); err != nil {
+		if err := s.recordRemoved(at); err != nil {
 			return err
+		}
+		// The directory it was in stays, though the archive may have no entry for it.
+		if err := v.contents.MkdirAll(filepath.FromSlash(path.Dir(at)), 0o755); err != nil {
+			return explain(at, err)
 		}
 	}
 	if onDisk {

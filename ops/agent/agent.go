@@ -58,7 +58,7 @@ func own(env *registry.Env) ([]string, error) {
 	if err != nil {
 		c = config.Default()
 	}
-	return c.Records(), err
+	return agentcli.Records(c, env.Lookup), err
 }
 
 func configuration(env *registry.Env) (*config.Config, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -15,11 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/agenttest"
 	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/ops/agent"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -27,26 +26,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/optest"
 )
 
-// fake is the program that plays agents.
-var fake string
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "agent-test-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	fake = filepath.Join(dir, "fakecli.exe")
-	if out, err := exec.Command("go", "build", "-o", fake, "../../internal/agentcli/testdata/fakecli").CombinedOutput(); err != nil {
-		fmt.Fprintln(os.Stderr, string(out))
-		return 1
-	}
-	os.Setenv("HOME", dir) // nothing of these tests belongs to the user
-	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(agenttest.Main(m)) }
 
 // family is the tools that are linked in, all of the family.
 func family(t testing.TB) *registry.Set {
@@ -78,7 +58,7 @@ func newBench(t testing.TB, conf string, vars map[string]string) *bench {
 		t.Fatal(err)
 	}
 	file := filepath.Join(base, "config.json")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(conf, "$FAKE", fake)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(conf, "$FAKE", agenttest.Fake)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	settings := map[string]string{"CONDUIT_TOOLSETS": agent.Toolset, "CONDUIT_ALLOWED_PATHS": b.dir, "CONDUIT_PROJECT_ROOT": b.dir,
@@ -188,7 +168,7 @@ func golden(t *testing.T, name string) {
 			b.git(t, "add", "-A")
 			b.git(t, "commit", "-q", "-m", "first")
 		case kind == "wait":
-			waitFor(t, filepath.Join(b.dir, rest))
+			agenttest.WaitFor(t, filepath.Join(b.dir, rest))
 		case kind == "call":
 			have = b.plain(b.call(t.Context(), t, rest, data))
 		case kind == "want":
@@ -221,7 +201,7 @@ func (b *bench) plain(s string) string {
 	if json.Indent(&out, []byte(s), "", "  ") == nil {
 		s = out.String()
 	}
-	s = strings.NewReplacer(b.dir, "$DIR", fake, "$FAKE").Replace(s)
+	s = strings.NewReplacer(b.dir, "$DIR", agenttest.Fake, "$FAKE").Replace(s)
 	for _, c := range changing {
 		s = c.form.ReplaceAllString(s, c.to)
 	}
@@ -230,7 +210,7 @@ func (b *bench) plain(s string) string {
 
 func TestConformance(t *testing.T) { optest.Conform(t, family(t)) }
 
-const hangs = `{"runner": {"timeoutSeconds": 60}, "providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "outputFormat": "codex-jsonl",
+const hangs = `{"runner": {"timeoutSeconds": 3600}, "providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "outputFormat": "codex-jsonl",
 	"args": ["stdin", "say codex", "write started x", "waitfor go"]}}}`
 
 func TestProgress(t *testing.T) {
@@ -250,10 +230,9 @@ func TestProgress(t *testing.T) {
 			b.write(t, "go", "")
 		}
 	})
-	began := time.Now()
 	answer := b.call(ctx, t, agent.RunTool, `{"provider": "fake", "instructions": "x"}`)
-	if !strings.HasPrefix(answer, `{"ok":true`) || time.Since(began) > 20*time.Second {
-		t.Errorf("after %s: %s", time.Since(began), answer)
+	if !strings.HasPrefix(answer, `{"ok":true`) {
+		t.Error(answer)
 	}
 	if len(said) < 2 || said[0] != "started" || !strings.HasPrefix(said[len(said)-1], "running for ") {
 		t.Errorf("said %q", said)
@@ -262,10 +241,9 @@ func TestProgress(t *testing.T) {
 
 func TestBackground(t *testing.T) {
 	b := newBench(t, hangs, nil)
-	began := time.Now()
 	answer := b.call(t.Context(), t, agent.RunTool, `{"provider": "fake", "instructions": "x", "taskId": "bg", "background": true}`)
-	if !strings.Contains(answer, `"status":"queued"`) || time.Since(began) > 20*time.Second {
-		t.Errorf("after %s: %s", time.Since(began), answer)
+	if !strings.Contains(answer, `"status":"queued"`) {
+		t.Error(answer)
 	}
 	if s := b.call(t.Context(), t, agent.StatusTool, `{"taskId": "bg", "wait_ms": 100}`); !strings.Contains(s, `"status":"running"`) && !strings.Contains(s, `"status":"queued"`) {
 		t.Error(s)
@@ -274,7 +252,7 @@ func TestBackground(t *testing.T) {
 		t.Error(s)
 	}
 	b.write(t, "go", "")
-	if s := b.call(t.Context(), t, agent.StatusTool, `{"taskId": "bg", "wait_ms": 20000}`); !strings.Contains(s, `"status":"succeeded"`) || !strings.Contains(s, `"summary":"Wrote the note."`) {
+	if s := b.call(t.Context(), t, agent.StatusTool, `{"taskId": "bg", "wait_ms": 300000}`); !strings.Contains(s, `"status":"succeeded"`) || !strings.Contains(s, `"summary":"Wrote the note."`) {
 		t.Error(s)
 	}
 }
@@ -287,15 +265,10 @@ func TestACancelledCallEndsTheAgent(t *testing.T) {
 		_, err := b.app.Call(ctx, agent.RunTool, json.RawMessage(`{"provider": "fake", "instructions": "x", "taskId": "c"}`))
 		ended <- err
 	}()
-	waitFor(t, filepath.Join(b.dir, "started"))
+	agenttest.WaitFor(t, filepath.Join(b.dir, "started"))
 	cancel()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("a cancelled call has a reply")
-		}
-	case <-time.After(6 * time.Second):
-		t.Fatal("the call does not end")
+	if err := <-ended; err == nil {
+		t.Error("a cancelled call has a reply")
 	}
 	if s := b.call(t.Context(), t, agent.StatusTool, `{"taskId": "c"}`); !strings.Contains(s, `"status":"cancelled"`) {
 		t.Error(s)
@@ -337,24 +310,8 @@ func TestBadConfiguration(t *testing.T) {
 
 func TestWarm(t *testing.T) {
 	checked := filepath.Join(t.TempDir(), "checked")
-	b := newBench(t, `{"providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "args": [], "healthCheck": {"versionArgs": ["write `+filepath.ToSlash(checked)+` x", "hang"]}}}}`, nil)
-	began := time.Now()
+	b := newBench(t, `{"providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "args": [], "healthCheck": {"timeoutMs": 3600000, "versionArgs": ["write `+filepath.ToSlash(checked)+` x", "hang"]}}}}`, nil)
+	b.app.Env.Listed() // returns, although the check does not
 	b.app.Env.Listed()
-	b.app.Env.Listed()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it takes %s", took)
-	}
-	waitFor(t, checked) // the check ends with the server
-}
-
-func waitFor(t testing.TB, name string) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(name); err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s did not appear", name)
-		}
-	}
+	agenttest.WaitFor(t, checked) // the check ends with the server
 }

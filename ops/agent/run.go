@@ -26,15 +26,15 @@ var runDesc = registry.Desc{
 
 type runParams struct {
 	Provider     string        `json:"provider" jsonschema_description:"Agent to use, as providers_health lists them."`
-	Instructions string        `json:"instructions" jsonschema_description:"What to do, in full: the agent sees nothing of this conversation and cannot ask."`
+	Instructions string        `json:"instructions" log:"content" jsonschema_description:"What to do, in full: the agent sees nothing of this conversation and cannot ask."`
 	TaskID       string        `json:"taskId,omitempty" jsonschema_description:"Name of the task; one is made up otherwise."`
 	Allowlist    []string      `json:"allowlist,omitempty" jsonschema_description:"Paths or globs below cwd that may change; others are reported in policyWarnings."`
 	Cwd          registry.Path `json:"cwd,omitempty" jsonschema:"default=." jsonschema_description:"Directory to work in."`
 	DryRun       bool          `json:"dryRun,omitempty" jsonschema_description:"Check and show prompt and command only."`
-	Env          any           `json:"env,omitempty" jsonschema:"type=object" jsonschema_description:"Object of environment variables for agent and tests, strings by name."`
+	Env          any           `json:"env,omitempty" log:"secret" jsonschema:"type=object" jsonschema_description:"Object of environment variables for agent and tests, strings by name."`
 	AuditEnabled *bool         `json:"auditEnabled,omitempty" jsonschema_description:"Write an audit file; by default as configured."`
 	LogsEnabled  *bool         `json:"logsEnabled,omitempty" jsonschema_description:"Write a log of the run; by default as configured."`
-	TestCommand  *string       `json:"testCommand,omitempty" jsonschema_description:"Shell command run after the agent; where it fails the task does."`
+	TestCommand  *string       `json:"testCommand,omitempty" log:"secret" jsonschema_description:"Shell command run after the agent; where it fails the task does."`
 	Background   bool          `json:"background,omitempty" jsonschema_description:"Return at once; task_status tells the rest. For anything that may take a minute."`
 	Worktree     bool          `json:"worktree,omitempty" jsonschema_description:"Work in a copy of the git working tree; task_apply brings the changes over."`
 }

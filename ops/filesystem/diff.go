@@ -36,8 +36,8 @@ type diffChange struct {
 }
 
 type block struct {
-	Search    string `json:"search" jsonschema_description:"The lines as they are; empty to insert."`
-	Replace   string `json:"replace" jsonschema_description:"The lines to be; empty deletes."`
+	Search    string `json:"search" log:"content" jsonschema_description:"The lines as they are; empty to insert."`
+	Replace   string `json:"replace" log:"content" jsonschema_description:"The lines to be; empty deletes."`
 	Start     int    `json:"start_line" jsonschema:"minimum=1" jsonschema_description:"First line, from 1."`
 	End       int    `json:"end_line" jsonschema:"minimum=0" jsonschema_description:"Last line, included; start_line - 1 to insert."`
 	Operation string `json:"operation,omitempty" jsonschema:"enum=replace,enum=insert,default=replace" jsonschema_description:"insert: before start_line."`

@@ -38,9 +38,9 @@ type editParams struct {
 
 type editChange struct {
 	Path       registry.Path `json:"path" jsonschema_description:"File."`
-	Search     string        `json:"search_pattern,omitempty" jsonschema_description:"Whole lines, or an expression; without it replace_content is inserted before start_line."`
+	Search     string        `json:"search_pattern,omitempty" log:"content" jsonschema_description:"Whole lines, or an expression; without it replace_content is inserted before start_line."`
 	Start      int           `json:"start_line" jsonschema:"minimum=1" jsonschema_description:"Line, from 1, at which the search begins."`
-	Replace    *string       `json:"replace_content,omitempty" jsonschema_description:"New text; without it the match is deleted. For expressions it may have $1, $&."`
+	Replace    *string       `json:"replace_content,omitempty" log:"content" jsonschema_description:"New text; without it the match is deleted. For expressions it may have $1, $&."`
 	Regex      bool          `json:"use_regex,omitempty" jsonschema_description:"search_pattern is a JavaScript expression."`
 	Loose      bool          `json:"ignore_leading_whitespace,omitempty" jsonschema:"default=true" jsonschema_description:"Indentation need not agree."`
 	Indent     bool          `json:"preserve_indentation,omitempty" jsonschema:"default=true" jsonschema_description:"Indent replace_content as the file is."`

@@ -32,8 +32,8 @@ type replaceParams struct {
 }
 
 type replaceItem struct {
-	Search     string `json:"search" jsonschema:"minLength=1" jsonschema_description:"Text, or JavaScript expression in which ^ and $ match at line ends."`
-	Replace    string `json:"replace" jsonschema_description:"With use_regex it may have $1, $<name>, $&."`
+	Search     string `json:"search" log:"content" jsonschema:"minLength=1" jsonschema_description:"Text, or JavaScript expression in which ^ and $ match at line ends."`
+	Replace    string `json:"replace" log:"content" jsonschema_description:"With use_regex it may have $1, $<name>, $&."`
 	Regex      bool   `json:"use_regex,omitempty" jsonschema_description:"search is an expression."`
 	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema_description:"Case does not count."`
 }

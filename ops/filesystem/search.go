@@ -40,8 +40,8 @@ type searchSettings struct {
 
 type searchParams struct {
 	Path    registry.Path `json:"path,omitempty" jsonschema:"default=." jsonschema_description:"Directory."`
-	Regex   string        `json:"regex" jsonschema:"minLength=1" jsonschema_description:"JavaScript expression, or /…/flags; ^ and $ match at line ends."`
-	Pattern string        `json:"file_pattern,omitempty" jsonschema:"default=*" jsonschema_description:"Glob for file names at any depth, or with a / for paths below path."`
+	Regex   string        `json:"regex" log:"content" jsonschema:"minLength=1" jsonschema_description:"JavaScript expression, or /…/flags; ^ and $ match at line ends."`
+	Pattern string        `json:"file_pattern,omitempty" log:"plain" jsonschema:"default=*" jsonschema_description:"Glob for file names at any depth, or with a / for paths below path."`
 }
 
 // A hit is a match, or a file that could not be searched.

@@ -29,7 +29,7 @@ type writeParams struct {
 
 type writeItem struct {
 	Path    registry.Path `json:"path" jsonschema_description:"File."`
-	Content string        `json:"content" jsonschema_description:"Text."`
+	Content string        `json:"content" log:"content" jsonschema_description:"Text."`
 	Append  bool          `json:"append,omitempty" jsonschema_description:"Add to the end."`
 }
 

@@ -6,16 +6,13 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/entry"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
-	"github.com/conduit-mcp/conduit-mcp/internal/member"
 	"github.com/conduit-mcp/conduit-mcp/internal/pack"
-	"github.com/conduit-mcp/conduit-mcp/internal/search"
+	"github.com/conduit-mcp/conduit-mcp/internal/source"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
-	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
@@ -28,7 +25,7 @@ func (r *run) inside(ctx context.Context, at place.Place, asked, name string) (r
 	}
 	limited, stop := context.WithTimeout(ctx, r.timeout)
 	defer stop()
-	a, err := member.Open(limited, at, asked)
+	a, err := source.OpenArchive(limited, at, asked)
 	if err != nil {
 		if err = r.ended(ctx, err); err == nil {
 			r.remark(ctx, 0, false)
@@ -36,51 +33,21 @@ func (r *run) inside(ctx context.Context, at place.Place, asked, name string) (r
 		return r.found, err
 	}
 	defer a.Close()
-	top, err := a.Find(name)
+	top, err := a.Dir(name)
 	if err != nil {
 		return nil, err
 	}
-	if !top.IsDir() {
-		return nil, fault.New(fault.FSIsFile, "%s is a file in the archive; name a directory", asked)
-	}
-	prefix := top.Name + "/"
-	if top.Name == "." {
-		prefix = ""
-	}
-	deep := map[string]bool{} // directories not entered
 	passed := map[string]*packed{}
-	for _, e := range a.Entries() {
-		rel, ok := strings.CutPrefix(e.Name, prefix)
-		if !ok || rel == "" || a.Denied(e.Name) || r.tree.After != "" && walk.ComparePaths(rel, r.tree.After) <= 0 {
-			continue
-		}
-		if level := strings.Count(rel, "/"); level > r.tree.Depth {
-			if level == r.tree.Depth+1 {
-				deep[path.Dir(rel)] = true
-			}
-			continue
-		}
+	deep := a.Walk(top.Name, r.tree.Depth, r.tree.After, func(rel string, e pack.Entry) {
 		p := &packed{archive: a, entry: e, below: rel}
 		if ok, _ := r.query.passes(p.subject(), costStat); ok {
 			passed[e.Name] = p
 		}
-	}
+	})
 	hits := map[string]*result{}
 	judge := func(p *packed) {
-		r.seen++
-		registry.Progress(ctx, r.seen, 0, "entries looked at")
-		s := p.subject()
-		if ok, err := r.query.passes(s, costType); err != nil || !ok {
-			return
-		}
-		o := r.query.look(limited, s)
-		switch {
-		case o.err == nil:
-		case errors.Is(o.err, search.ErrGivenUp):
-			r.missed.GivenUp++
-		case limited.Err() == nil:
-			r.missed.Unreadable++
-		}
+		o := r.query.decide(limited, p.subject())
+		r.note(ctx, limited, o)
 		if o.hit != nil {
 			hits[p.entry.Name] = o.hit
 		}
@@ -92,7 +59,7 @@ func (r *run) inside(ctx context.Context, at place.Place, asked, name string) (r
 	}
 	err = a.Visit(limited, func(e pack.Entry) bool { return passed[e.Name] != nil && e.Mode.IsRegular() }, func(e pack.Entry, content io.Reader) error {
 		p := passed[e.Name]
-		if p.content, p.err = member.NewStream(content); limited.Err() != nil {
+		if p.content, p.err = source.NewStream(content); limited.Err() != nil {
 			return limited.Err()
 		}
 		judge(p)
@@ -110,7 +77,7 @@ func (r *run) inside(ctx context.Context, at place.Place, asked, name string) (r
 	if more {
 		r.found = r.found[:r.max]
 	}
-	r.remark(ctx, len(deep), more)
+	r.remark(ctx, deep, more)
 	return r.found, nil
 }
 
@@ -125,15 +92,15 @@ func (r *run) ended(ctx context.Context, err error) error {
 
 // packed is an entry of an archive.
 type packed struct {
-	archive *member.Archive
+	archive *source.Archive
 	entry   pack.Entry
 	below   string
-	content *member.Stream // while it is read
+	content *source.Stream // while it is read
 	err     error          // of reading
 }
 
 func (p *packed) subject() *subject {
-	return &subject{Name: path.Base(p.entry.Name), source: p}
+	return &subject{Name: path.Base(p.entry.Name), node: p}
 }
 
 func (p *packed) rel() string { return p.below }

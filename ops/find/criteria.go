@@ -17,10 +17,10 @@ import (
 // A criterion is one of three types; each has parameters of its own.
 type criterion struct {
 	Type      string   `json:"type" jsonschema:"enum=name_pattern,enum=content_pattern,enum=metadata_filter" jsonschema_description:"Kind."`
-	Pattern   string   `json:"pattern,omitempty" jsonschema_description:"name_pattern: glob (with /: of the path below base_path). content_pattern: text."`
+	Pattern   string   `json:"pattern,omitempty" log:"content" jsonschema_description:"name_pattern: glob (with /: of the path below base_path). content_pattern: text."`
 	Regex     bool     `json:"is_regex,omitempty" jsonschema_description:"pattern is a JavaScript regex, or /…/flags."`
 	Case      bool     `json:"case_sensitive,omitempty" jsonschema:"default=false"`
-	FileTypes []string `json:"file_types_to_search,omitempty" jsonschema_description:"Extensions."`
+	FileTypes []string `json:"file_types_to_search,omitempty" log:"plain" jsonschema_description:"Extensions."`
 	Attribute string   `json:"attribute,omitempty" jsonschema:"enum=name,enum=size_bytes,enum=created_at_iso,enum=modified_at_iso,enum=entry_type,enum=mime_type" jsonschema_description:"What to compare."`
 	Operator  string   `json:"operator,omitempty" jsonschema:"enum=equals,enum=not_equals,enum=contains,enum=starts_with,enum=ends_with,enum=matches_regex,enum=eq,enum=neq,enum=gt,enum=gte,enum=lt,enum=lte,enum=before,enum=after,enum=on_date" jsonschema_description:"Text: first six; size: eq to lte; times: the rest."`
 	Value     any      `json:"value,omitempty" jsonschema_description:"Text, bytes or ISO 8601 time."`

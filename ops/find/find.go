@@ -181,15 +181,7 @@ func (r *run) all(ctx context.Context, top *walk.Dir) (results, error) {
 	defer stop()
 	more := false
 	report, err := walk.Tree(limited, top, r.tree, r.query.evaluate, func(o outcome) bool {
-		r.seen++
-		registry.Progress(ctx, r.seen, 0, "entries looked at")
-		switch {
-		case o.err == nil:
-		case errors.Is(o.err, search.ErrGivenUp):
-			r.missed.GivenUp++
-		case limited.Err() == nil:
-			r.missed.Unreadable++
-		}
+		r.note(ctx, limited, o)
 		if o.hit == nil {
 			return true
 		}
@@ -211,6 +203,19 @@ func (r *run) all(ctx context.Context, top *walk.Dir) (results, error) {
 	r.missed.Dirs = report.Unreadable
 	r.remark(ctx, report.Deep, more)
 	return r.found, nil
+}
+
+// note counts an entry that was looked at; limited ends when the time is up.
+func (r *run) note(ctx, limited context.Context, o outcome) {
+	r.seen++
+	registry.Progress(ctx, r.seen, 0, "entries looked at")
+	switch {
+	case o.err == nil:
+	case errors.Is(o.err, search.ErrGivenUp):
+		r.missed.GivenUp++
+	case limited.Err() == nil:
+		r.missed.Unreadable++
+	}
 }
 
 func (r *run) remark(ctx context.Context, deep int, more bool) {

@@ -37,12 +37,17 @@ func (q *query) evaluate(ctx context.Context, n walk.Node) outcome {
 	c := candidates.Get().(*candidate)
 	defer candidates.Put(c)
 	c.onDisk = onDisk{Node: n}
-	c.subject = subject{Name: n.Name, source: &c.onDisk}
+	c.subject = subject{Name: n.Name, node: &c.onDisk}
 	defer c.close()
-	if ok, err := q.passes(&c.subject, costType); err != nil || !ok {
+	return q.decide(ctx, &c.subject)
+}
+
+// decide decides about an entry.
+func (q *query) decide(ctx context.Context, s *subject) outcome {
+	if ok, err := q.passes(s, costType); err != nil || !ok {
 		return outcome{err: ignorable(err)}
 	}
-	return q.look(ctx, &c.subject)
+	return q.look(ctx, s)
 }
 
 // passes asks the checks that cost no more than most, and reports whether all
@@ -101,13 +106,13 @@ func merge(lines []search.Line, max int) []search.Line {
 // A subject is an entry being looked at.
 type subject struct {
 	Name string
-	source
+	node
 	err error // why its content could not be read
 }
 
-// A source tells of an entry. Of a link it is what the link leads to, where that
+// A node tells of an entry. Of a link it is what the link leads to, where that
 // may be told.
-type source interface {
+type node interface {
 	rel() string // path below base_path
 	// stat describes the entry; false where nothing may be told.
 	stat() (fileinfo.Info, bool)

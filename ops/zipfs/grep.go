@@ -19,7 +19,7 @@ var grepDesc = registry.Desc{
 
 type grepParams struct {
 	sessionRef
-	Pattern    string     `json:"pattern" jsonschema_description:"Regular expression, matched within a line."`
+	Pattern    string     `json:"pattern" log:"content" jsonschema_description:"Regular expression, matched within a line."`
 	Path       zipws.Name `json:"path,omitempty" jsonschema_description:"File or directory to search. Default \"/\"."`
 	Glob       string     `json:"glob,omitempty" jsonschema_description:"Files to search, like *.txt; with a slash it is matched against the path below path."`
 	IgnoreCase bool       `json:"ignore_case,omitempty" jsonschema_description:"Ignore case."`

@@ -14,7 +14,7 @@ var openDesc = registry.Desc{
 	Summary: "Open an archive as a session: a directory with its files, which zipfs_sync writes back. tar.gz, 7z and the like open read-only.",
 	Effect:  registry.Additive,
 	Errors: always(zipws.ZipNotFound, zipws.ZipInvalid, zipws.ZipBomb, zipws.Encrypted, zipws.UnsupportedFormat, zipws.NameCollision,
-		zipws.LimitExceeded, zipws.Locked, zipws.ConflictDetected, zipws.AccessDenied),
+		zipws.LimitExceeded, zipws.Locked, zipws.ConflictDetected, zipws.AccessDenied, zipws.PathTraversal),
 	Examples: []registry.Example{
 		{Title: "Open an archive", Args: `{"path": "report.zip", "name": "q4-report"}`},
 		{Title: "Look into a large one without unpacking it", Args: `{"path": "large.zip", "lazy": true}`},

@@ -25,7 +25,7 @@ var writeDesc = registry.Desc{
 type writeParams struct {
 	sessionRef
 	Path     zipws.Name `json:"path" jsonschema_description:"File in the workspace."`
-	Content  string     `json:"content" jsonschema_description:"The whole new content."`
+	Content  string     `json:"content" log:"content" jsonschema_description:"The whole new content."`
 	Encoding string     `json:"encoding,omitempty" jsonschema:"enum=utf-8,enum=base64,default=utf-8" jsonschema_description:"How content is written."`
 	Mkdir    bool       `json:"create_dirs,omitempty" jsonschema:"default=true" jsonschema_description:"Make missing directories."`
 }

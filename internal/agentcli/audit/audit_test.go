@@ -130,12 +130,13 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	l, err := audit.Create(d, "a.md", audit.Header{Task: "t", Provider: "p", Cwd: "/w", Started: time.Unix(0, 0), Idle: time.Minute, Hard: time.Hour, Attempts: 2}, audit.NewRedactor([]string{"KEY=secret"}))
+	red := audit.NewRedactor([]string{"KEY=secret"})
+	l, err := audit.Create(d, "a.md", audit.Header{Task: "t", Provider: "p", Cwd: "/w", Started: time.Unix(0, 0), Idle: time.Minute, Hard: time.Hour, Attempts: 2}, red)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Printf("\n## Attempt %d\n\n", 1)
-	out, errs := l.Stream("stdout"), l.Stream("stderr")
+	out, errs := red.Writer(l.Stream("stdout")), red.Writer(l.Stream("stderr"))
 	for _, w := range []struct {
 		to   interface{ Write([]byte) (int, error) }
 		text string

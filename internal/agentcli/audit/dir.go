@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -24,20 +25,11 @@ type Dir struct {
 	Abs  string
 }
 
-// Locate returns where dir is for a task in cwd: dir itself where it is
-// absolute, else below cwd.
-func Locate(cwd place.Place, dir string) string {
-	if filepath.IsAbs(dir) {
-		return filepath.Clean(dir)
-	}
-	return filepath.Join(cwd.Abs, dir)
-}
-
 // Open opens the directory dir of records for tasks in cwd. With create it is
 // made where it is missing, for its owner alone, and a directory made below cwd
 // is hidden from git by a .gitignore of its own.
 func Open(cwd place.Place, dir string, create bool) (*Dir, error) {
-	abs := Locate(cwd, dir)
+	abs := config.Abs(dir, cwd.Abs)
 	if filepath.IsAbs(dir) {
 		if create {
 			if err := os.MkdirAll(abs, 0o700); err != nil {

@@ -56,12 +56,12 @@ func (l *Log) Printf(format string, args ...any) {
 }
 
 // Stream returns a writer whose lines appear in the log, each after label in
-// brackets. Close it to have written what it holds back.
-func (l *Log) Stream(label string) io.WriteCloser {
+// brackets. What is written to it is without secrets already.
+func (l *Log) Stream(label string) io.Writer {
 	if l.f == nil {
-		return unchanged{io.Discard}
+		return io.Discard
 	}
-	return l.red.Writer(&labelled{log: l, prefix: []byte("[" + label + "] ")})
+	return &labelled{log: l, prefix: []byte("[" + label + "] ")}
 }
 
 // Flush writes out what is buffered.

@@ -205,7 +205,7 @@ func Load(explicit, dir string) (*Config, error) {
 		return nil, d.err
 	}
 	if c.ProvidersDir != "" {
-		if err := c.loadDir(absFrom(c.ProvidersDir, filepath.Dir(file))); err != nil {
+		if err := c.loadDir(Abs(c.ProvidersDir, filepath.Dir(file))); err != nil {
 			return nil, err
 		}
 	}
@@ -221,9 +221,10 @@ func Load(explicit, dir string) (*Config, error) {
 	return c, d.err
 }
 
-func absFrom(path, base string) string {
+// Abs returns path, which counts from base where it is relative.
+func Abs(path, base string) string {
 	if filepath.IsAbs(path) {
-		return path
+		return filepath.Clean(path)
 	}
 	return filepath.Join(base, path)
 }

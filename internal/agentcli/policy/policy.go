@@ -147,6 +147,17 @@ var shapes = sync.OnceValue(func() []shape {
 	}
 })
 
+// Credentials names the kinds of credentials that text holds, by their shapes.
+func Credentials(text string) []string {
+	var kinds []string
+	for _, s := range shapes() {
+		if strings.Contains(text, s.needle) && s.form.MatchString(text) {
+			kinds = append(kinds, s.kind)
+		}
+	}
+	return kinds
+}
+
 // Hidden stands where a value of the environment was taken out of a text.
 const Hidden = "[hidden]"
 
@@ -172,10 +183,8 @@ func secrets(diff string) []Issue {
 		if strings.Contains(line, Hidden) {
 			found("a value of the agent's environment")
 		}
-		for _, s := range shapes() {
-			if strings.Contains(line, s.needle) && s.form.MatchString(line) {
-				found(s.kind)
-			}
+		for _, kind := range Credentials(line) {
+			found(kind)
 		}
 	}
 	return issues

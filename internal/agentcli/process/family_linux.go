@@ -4,52 +4,102 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
-// alive reports whether a process of the group or with its mark runs. Zombies
-// are dead: nobody may be there to reap them.
-func (g *group) alive() bool { return len(marked(g.mark, g.id)) > 0 }
+// runs counts the runs under way, to which a process that left everything behind
+// may belong.
+var runs struct {
+	sync.Mutex
+	n    int
+	once sync.Once
+}
 
-// marked returns the running processes whose environment holds mark, or that
-// belong to process group id where it is not 0.
-func marked(mark string, id int) []int {
+// adopt has the system give orphaned descendants to this process instead of the
+// first one, so that it is known where a daemon came from: its group, session
+// and environment may all be its own.
+func (g *group) adopt() {
+	runs.once.Do(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+	runs.Lock()
+	defer runs.Unlock()
+	runs.n++
+}
+
+func (g *group) release() {
+	runs.Lock()
+	defer runs.Unlock()
+	runs.n--
+}
+
+// alive reports whether a process of the group or with its mark runs, or a daemon
+// that nobody else can have started.
+func (g *group) alive() bool { return len(g.members()) > 0 }
+
+func (g *group) members() []int {
+	runs.Lock()
+	alone := runs.n == 1 // otherwise those of the others end with the last run
+	runs.Unlock()
+	return find(g.Mark, g.id, alone)
+}
+
+// marked returns the running processes whose environment holds mark.
+func marked(mark string) []int { return find(mark, 0, false) }
+
+// find returns the running processes whose environment holds mark, that belong
+// to process group id where it is not 0, and with daemons those of our children
+// that have a session of their own: what is started here never has. Zombies are
+// dead: nobody may be there to reap them but us.
+func find(mark string, id int, daemons bool) []int {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer proc.Close()
+	self := os.Getpid()
+	own := state(strconv.Itoa(self)).session
 	names, _ := proc.Readdirnames(-1)
 	var pids []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid == self {
 			continue
 		}
-		dead, pgrp, _ := state(name)
-		if dead {
+		s := state(name)
+		adopted := s.parent == self && s.session != own
+		if s.dead {
+			if adopted {
+				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+			}
 			continue
 		}
-		if id != 0 && pgrp == id || mark != "" && hasMark(name, mark) {
+		if id != 0 && s.group == id || daemons && adopted || mark != "" && hasMark(name, mark) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// state reads a process's state, group and parent from its stat line, in which
-// the name, in parentheses, may hold anything.
-func state(pid string) (dead bool, pgrp, parent int) {
+// A status is what the system tells of a process.
+type status struct {
+	dead                   bool
+	parent, group, session int
+}
+
+// state reads the stat line of a process, in which the name, in parentheses, may
+// hold anything.
+func state(pid string) status {
 	b, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
-		return true, 0, 0
+		return status{dead: true}
 	}
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 3 {
-		return true, 0, 0
+	if len(f) < 4 {
+		return status{dead: true}
 	}
-	parent, _ = strconv.Atoi(string(f[1]))
-	pgrp, _ = strconv.Atoi(string(f[2]))
-	return f[0][0] == 'Z' || f[0][0] == 'X', pgrp, parent
+	number := func(b []byte) int { n, _ := strconv.Atoi(string(b)); return n }
+	return status{f[0][0] == 'Z' || f[0][0] == 'X', number(f[1]), number(f[2]), number(f[3])}
 }
 
 func above(name string) string {
@@ -61,7 +111,7 @@ func above(name string) string {
 				return string(value)
 			}
 		}
-		_, _, pid = state(id)
+		pid = state(id).parent
 	}
 	return ""
 }

@@ -6,32 +6,33 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-	"time"
 )
 
 // A group is a process group of its own, and what left it.
 type group struct {
-	cmd  *exec.Cmd
-	mark string
-	id   int
+	Spec
+	cmd *exec.Cmd
+	id  int
 }
 
-func newGroup(cmd *exec.Cmd, mark string) *group {
+func newGroup(cmd *exec.Cmd, s Spec) *group {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return &group{cmd: cmd, mark: mark}
+	g := &group{Spec: s, cmd: cmd}
+	g.adopt()
+	return g
 }
 
 func (g *group) started() { g.id = g.cmd.Process.Pid }
-func (g *group) close()   {}
+func (g *group) close()   { g.release() }
 
-func (g *group) end(grace time.Duration, hurry <-chan struct{}) { endFamily(g, grace, hurry) }
+func (g *group) end() { endFamily(g, g.Clock, g.Grace, g.Hurry) }
 
 func (g *group) ask()   { g.signal(syscall.SIGTERM) }
 func (g *group) force() { g.signal(syscall.SIGKILL) }
 
 func (g *group) signal(s syscall.Signal) {
 	_ = syscall.Kill(-g.id, s)
-	for _, pid := range marked(g.mark, 0) {
+	for _, pid := range g.members() {
 		_ = syscall.Kill(pid, s)
 	}
 }

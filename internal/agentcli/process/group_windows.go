@@ -3,7 +3,6 @@ package process
 import (
 	"os"
 	"os/exec"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -15,7 +14,7 @@ type group struct {
 	job windows.Handle
 }
 
-func newGroup(cmd *exec.Cmd, _ string) *group { return &group{cmd: cmd} }
+func newGroup(cmd *exec.Cmd, _ Spec) *group { return &group{cmd: cmd} }
 
 func (g *group) started() {
 	job, err := windows.CreateJobObject(nil, nil)
@@ -44,16 +43,16 @@ func (g *group) close() {
 }
 
 // end ends the job at once: there is no way to ask a process without a window.
-func (g *group) end(time.Duration, <-chan struct{}) {
+func (g *group) end() {
 	_ = g.cmd.Process.Kill()
 	if g.job != 0 {
 		_ = windows.TerminateJobObject(g.job, 1)
 	}
 }
 
-func marked(string, int) []int { return nil }
-func above(string) string      { return "" }
-func terminate(int)            {}
-func kill(int)                 {}
+func marked(string) []int { return nil }
+func above(string) string { return "" }
+func terminate(int)       {}
+func kill(int)            {}
 
 func signalOf(*os.ProcessState) string { return "" }

@@ -43,7 +43,17 @@ type Spec struct {
 	// Out and Err get what is written to the standard streams, each from one
 	// goroutine. Their errors are ignored.
 	Out, Err io.Writer
+
+	Clock *Clock // that Idle, Hard and Grace go by; nil: the system's
 }
+
+// A Clock tells the time and wakes after a while, as package time does.
+type Clock struct {
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time
+}
+
+var system = &Clock{time.Now, time.After}
 
 // An End says why a run ended.
 type End string
@@ -80,9 +90,12 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if s.Grace == 0 {
 		s.Grace = defaultGrace
 	}
+	if s.Clock == nil {
+		s.Clock = system
+	}
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Dir, cmd.Env = s.Dir, s.Env
-	group := newGroup(cmd, s.Mark)
+	group := newGroup(cmd, s)
 	defer group.close()
 
 	var stdin io.WriteCloser
@@ -105,7 +118,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	defer errR.Close()
 	cmd.Stdout, cmd.Stderr = outW, errW
 
-	began := time.Now()
+	began := s.Clock.Now()
 	err = cmd.Start()
 	outW.Close()
 	errW.Close()
@@ -125,7 +138,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 			for {
 				n, err := r.Read(buf)
 				if n > 0 {
-					last.Store(int64(time.Since(began)))
+					last.Store(int64(s.Clock.Now().Sub(began)))
 					if w != nil {
 						_, _ = w.Write(buf[:n])
 					}
@@ -138,8 +151,8 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	drain(outR, s.Out)
 	drain(errR, s.Err)
-	talking, hush := context.WithCancel(ctx)
-	defer hush()
+	talking, stopTalk := context.WithCancel(ctx)
+	defer stopTalk()
 	told := make(chan struct{})
 	if stdin != nil {
 		readers.Go(func() error {
@@ -148,8 +161,9 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 				s.Talk(talking, stdin)
 				return nil
 			}
-			_, _ = stdin.Write(s.Stdin)
-			return stdin.Close()
+			_, _ = stdin.Write(s.Stdin) // what the process does not read is its affair
+			_ = stdin.Close()
+			return nil
 		})
 	}
 	exited := make(chan error, 1)
@@ -161,22 +175,26 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}()
 
 	end, waited := s.await(ctx, began, &last, told, exited)
-	hush()
+	stopTalk()
 	if end == Exited {
 		select {
 		case <-drained:
 		case <-time.After(lingering): // something it left behind holds a pipe
 		}
 	}
-	group.end(s.Grace, s.Hurry)
+	group.end()
 	if end != Exited {
 		waited = <-exited
 	}
-	outR.Close() // where a process that cannot be ended still holds the other end
+	select {
+	case <-drained: // the last words as well
+	case <-time.After(afterForce): // a process that cannot be ended holds the other end
+	}
+	outR.Close()
 	errR.Close()
 	<-drained
 
-	res := Result{End: end, Duration: time.Since(began), ExitCode: cmd.ProcessState.ExitCode(), Signal: signalOf(cmd.ProcessState)}
+	res := Result{End: end, Duration: s.Clock.Now().Sub(began), ExitCode: cmd.ProcessState.ExitCode(), Signal: signalOf(cmd.ProcessState)}
 	var exit *exec.ExitError
 	if waited != nil && !errors.As(waited, &exit) && !errors.Is(waited, exec.ErrWaitDelay) {
 		return res, waited
@@ -189,15 +207,10 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 func (s Spec) await(ctx context.Context, began time.Time, last *atomic.Int64, told <-chan struct{}, exited <-chan error) (End, error) {
 	var hard, idle, late <-chan time.Time
 	if s.Hard > 0 {
-		t := time.NewTimer(s.Hard)
-		defer t.Stop()
-		hard = t.C
+		hard = s.Clock.After(s.Hard)
 	}
-	var silence *time.Timer
 	if s.Idle > 0 {
-		silence = time.NewTimer(s.Idle)
-		defer silence.Stop()
-		idle = silence.C
+		idle = s.Clock.After(s.Idle)
 	}
 	for {
 		select {
@@ -212,11 +225,11 @@ func (s Spec) await(ctx context.Context, began time.Time, last *atomic.Int64, to
 		case <-hard:
 			return Hard, nil
 		case <-idle:
-			left := s.Idle - (time.Since(began) - time.Duration(last.Load()))
+			left := s.Idle - (s.Clock.Now().Sub(began) - time.Duration(last.Load()))
 			if left <= 0 {
 				return Idle, nil
 			}
-			silence.Reset(left)
+			idle = s.Clock.After(left)
 		}
 	}
 }
@@ -230,32 +243,31 @@ type family interface {
 
 // endFamily asks f to end and forces it after grace, sooner once hurry is
 // closed.
-func endFamily(f family, grace time.Duration, hurry <-chan struct{}) {
+func endFamily(f family, c *Clock, grace time.Duration, hurry <-chan struct{}) {
 	if !f.alive() {
 		return
 	}
 	f.ask()
-	if gone(f, grace, hurry) {
+	if gone(f, c, grace, hurry) {
 		return
 	}
-	deadline := time.Now().Add(afterForce)
-	for time.Now().Before(deadline) {
+	for range int(afterForce / (5 * poll)) {
 		f.force() // again and again: it may be starting others meanwhile
-		if gone(f, 5*poll, nil) {
+		if gone(f, system, 5*poll, nil) {
 			return
 		}
 	}
 }
 
-func gone(f family, within time.Duration, hurry <-chan struct{}) bool {
-	for began := time.Now(); f.alive(); time.Sleep(poll) {
+func gone(f family, c *Clock, within time.Duration, hurry <-chan struct{}) bool {
+	limit := c.After(within)
+	for f.alive() {
 		select {
 		case <-hurry:
-			within = min(within, hurried)
-		default:
-		}
-		if time.Since(began) >= within {
+			hurry, limit = nil, c.After(min(within, hurried))
+		case <-limit:
 			return false
+		case <-time.After(poll):
 		}
 	}
 	return true
@@ -270,23 +282,23 @@ func Inherited(name string) string { return above(name) }
 // a server which was killed has left, and reports whether there were any. Where
 // the system does not tell environments there are none.
 func EndMarked(mark string) bool {
-	s := strays{mark}
+	s := markedProcesses{mark}
 	if !s.alive() {
 		return false
 	}
-	endFamily(s, defaultGrace, nil)
+	endFamily(s, system, defaultGrace, nil)
 	return true
 }
 
-// A strays is the processes with a mark.
-type strays struct{ mark string }
+// A markedProcesses is those with a mark, whatever group they are in.
+type markedProcesses struct{ mark string }
 
-func (s strays) alive() bool { return len(marked(s.mark, 0)) > 0 }
-func (s strays) ask()        { s.each(terminate) }
-func (s strays) force()      { s.each(kill) }
+func (s markedProcesses) alive() bool { return len(marked(s.mark)) > 0 }
+func (s markedProcesses) ask()        { s.each(terminate) }
+func (s markedProcesses) force()      { s.each(kill) }
 
-func (s strays) each(f func(pid int)) {
-	for _, pid := range marked(s.mark, 0) {
+func (s markedProcesses) each(f func(pid int)) {
+	for _, pid := range marked(s.mark) {
 		f(pid)
 	}
 }

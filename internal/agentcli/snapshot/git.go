@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
@@ -25,28 +27,44 @@ const (
 )
 
 // A Git is the space of a working directory in a git repository.
+//
+// What the repository itself says is not trusted: an agent, or whoever made the
+// checkout, can have its configuration name programs. Whatever reads or writes
+// files of the working tree therefore runs on a view (see view.go), which has
+// none of it. The few commands that the repository itself is needed for are
+// those that start nothing but hooks, which are off.
 type Git struct {
-	dir    string // working directory
-	top    string // of the repository
-	gitDir string
-	prefix string // of dir below top, slash-separated, ending in a slash; "" at the top
-	born   bool   // there is a commit
-	scope  string // pathspec of what counts: the repository, or the working directory in it
-	hidden []string
-	index  string // temporary index, made by the first Take
+	dir       string // working directory
+	top       string // of the working tree
+	gitDir    string
+	commonDir string // holds the objects; differs from gitDir in linked working trees
+	prefix    string // of dir below top, slash-separated, ending in a slash; "" at the top
+	born      bool   // there is a commit
+	scope     string // pathspec of what counts: the repository, or the working directory in it
+	hidden    []string
+	view      *view
+	mu        sync.Mutex
+	nested    map[string]*Git // repositories in the working tree, by path
+	inside    string          // path of the working tree in that of the repository around it, ending in a slash
 }
 
 // openGit returns nil where dir belongs to no repository that git will read.
 func openGit(ctx context.Context, dir string, o Options) *Git {
-	g := &Git{dir: dir}
+	g := &Git{dir: dir, nested: map[string]*Git{}}
 	// Before the first commit the last of the arguments is an error, after the
 	// others were answered.
-	out, err := g.git(ctx, nil, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix", "HEAD^{tree}")
+	var config string
+	reading := parallel.New()
+	reading.Go(func() (err error) { config, err = g.gitIn(ctx, dir, nil, nil, "config", "-z", "--list"); return err })
+	out, err := g.gitIn(ctx, dir, nil, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format", "--show-prefix", "HEAD^{tree}")
 	lines := strings.Split(out, "\n")
-	if len(lines) < 4 || lines[0] == "" {
+	if reading.Wait() != nil || len(lines) < 6 || lines[0] == "" {
 		return nil
 	}
-	g.top, g.gitDir, g.prefix = filepath.FromSlash(lines[0]), filepath.FromSlash(lines[1]), lines[2]
+	g.top, g.gitDir, g.commonDir, g.prefix = filepath.FromSlash(lines[0]), filepath.FromSlash(lines[1]), filepath.FromSlash(lines[2]), lines[4]
+	if !below(g.top, dir) {
+		return nil // its configuration names another working tree
+	}
 	g.born = err == nil
 	g.scope = "."
 	if below := strings.TrimSuffix(g.prefix, "/"); below != "" && o.Within != nil && !o.Within(g.top) {
@@ -57,7 +75,22 @@ func openGit(ctx context.Context, dir string, o Options) *Git {
 			g.hidden = append(g.hidden, filepath.ToSlash(rel))
 		}
 	}
+	if g.view, err = g.newView(lines[3], config); err != nil {
+		return nil
+	}
 	return g
+}
+
+// below reports whether path is dir or lies in it, links followed.
+func below(dir, path string) bool {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // Top is the directory of the repository.
@@ -66,76 +99,30 @@ func (g *Git) Top() string { return g.top }
 // Repository is true.
 func (g *Git) Repository() bool { return true }
 
-// Close removes the temporary index.
+// Close removes the view.
 func (g *Git) Close() error {
-	if g.index == "" {
-		return nil
+	err := os.RemoveAll(g.view.dir)
+	for _, n := range g.nested {
+		err = errors.Join(err, n.Close())
 	}
-	return os.RemoveAll(filepath.Dir(g.index))
-}
-
-// Take makes a tree of the working tree as it is: what git add --all would
-// commit. Ignored files are not in it.
-func (g *Git) Take(ctx context.Context) (Snapshot, error) {
-	if g.index == "" {
-		dir, err := os.MkdirTemp("", "conduit-index-")
-		if err != nil {
-			return Snapshot{}, err
-		}
-		g.index = filepath.Join(dir, "index")
-		if err := copyIndex(filepath.Join(g.gitDir, "index"), g.index); err != nil {
-			return Snapshot{}, err
-		}
-	}
-	env := []string{"GIT_INDEX_FILE=" + g.index}
-	if _, err := g.at(ctx, g.top, env, "add", "--all", "--", g.scope); err != nil {
-		return Snapshot{}, err
-	}
-	tree, err := g.at(ctx, g.top, env, "write-tree")
-	return Snapshot{Tree: strings.TrimSpace(tree)}, err
-}
-
-// copyIndex copies the repository's index with its time, by which git tells
-// entries that may have changed after it was written.
-func copyIndex(from, to string) error {
-	in, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // nothing was ever added
-	}
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	fi, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	if err := out.Close(); err != nil {
-		return err
-	}
-	return os.Chtimes(to, fi.ModTime(), fi.ModTime())
+	return err
 }
 
 // Committed is the tree of HEAD.
 func (g *Git) Committed(ctx context.Context) (Snapshot, error) {
-	if head, err := g.at(ctx, g.top, nil, "rev-parse", "--verify", "--quiet", "HEAD^{tree}"); err == nil {
-		return Snapshot{Tree: strings.TrimSpace(head)}, nil
+	if head, err := g.at(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{tree}"); err == nil {
+		return Snapshot{Tree: strings.TrimSpace(head), committed: true}, nil
 	}
-	empty, err := g.gitIn(ctx, g.top, nil, []byte{}, "mktree")
-	return Snapshot{Tree: strings.TrimSpace(empty)}, err
+	s, err := g.empty(ctx)
+	s.committed = true
+	return s, err
 }
 
-// Status is the repository's, without what is left out.
-func (g *Git) Status(ctx context.Context) (string, error) {
-	return g.at(ctx, g.top, nil, append([]string{"status", "--porcelain=v1", "--", g.scope}, g.exclusions()...)...)
+// empty is a tree of nothing.
+func (g *Git) empty(ctx context.Context) (Snapshot, error) {
+	var tree bytes.Buffer
+	err := g.view.objects(ctx, []byte{}, &tree, maxOutput, "mktree")
+	return Snapshot{Tree: strings.TrimSpace(tree.String())}, err
 }
 
 func (g *Git) exclusions() []string {
@@ -146,8 +133,57 @@ func (g *Git) exclusions() []string {
 	return specs
 }
 
-// Compare compares two trees. A diff of more than 16 MiB ends there.
+// Compare compares two trees, and those of the repositories in them. A diff of
+// more than 16 MiB ends there.
 func (g *Git) Compare(ctx context.Context, a, b Snapshot) (Difference, error) {
+	d, err := g.compare(ctx, a, b)
+	if err != nil {
+		return Difference{}, err
+	}
+	g.mu.Lock()
+	nested := maps.Clone(g.nested)
+	g.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(nested)) {
+		n := nested[name]
+		from, ok := a.Nested[name]
+		to, there := b.Nested[name]
+		if !ok && !there {
+			continue
+		}
+		if _, err := os.Lstat(n.commonDir); err != nil {
+			continue // gone with all its objects, which the entry for it tells
+		}
+		if !ok {
+			from, err = n.absent(ctx, a)
+		} else if !there {
+			to, err = n.absent(ctx, b)
+		}
+		if err != nil {
+			return Difference{}, err
+		}
+		inner, err := n.Compare(ctx, from, to)
+		if err != nil {
+			return Difference{}, err
+		}
+		for _, c := range inner.Changes {
+			c.Path = relative(g.prefix, name+"/"+c.Path)
+			d.Changes = append(d.Changes, c)
+		}
+		d.Diff += inner.Diff
+	}
+	sortChanges(d.Changes)
+	return d, nil
+}
+
+// absent is the state of a nested repository that s says nothing of.
+func (g *Git) absent(ctx context.Context, s Snapshot) (Snapshot, error) {
+	if s.committed {
+		return g.Committed(ctx)
+	}
+	return g.empty(ctx)
+}
+
+func (g *Git) compare(ctx context.Context, a, b Snapshot) (Difference, error) {
 	var d Difference
 	if a.Tree == b.Tree {
 		return d, nil
@@ -156,9 +192,15 @@ func (g *Git) Compare(ctx context.Context, a, b Snapshot) (Difference, error) {
 	both := parallel.New()
 	run := func(to *string, flags ...string) {
 		both.Go(func() (err error) {
-			args := append([]string{"diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"}, flags...)
+			args := append([]string{"diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames",
+				"--src-prefix=a/" + g.inside, "--dst-prefix=b/" + g.inside}, flags...)
 			args = append(args, a.Tree, b.Tree, "--", g.scope)
-			*to, err = g.at(ctx, g.top, nil, append(args, g.exclusions()...)...)
+			var out bytes.Buffer
+			err = g.view.objects(ctx, nil, &out, maxOutput, append(args, g.exclusions()...)...)
+			if out.Len() == maxOutput { // no half of a line, which may be half of a secret
+				out.Truncate(bytes.LastIndexByte(out.Bytes(), '\n') + 1)
+			}
+			*to = strings.ToValidUTF8(out.String(), "\uFFFD")
 			return err
 		})
 	}
@@ -229,9 +271,8 @@ func (g *Git) Prefix() string { return g.prefix }
 
 // A Worktree is a working tree of its own, in the state of a snapshot.
 type Worktree struct {
-	Dir  string // its top
-	base string // commit that it stands on
-	g    *Git
+	Dir string // its top
+	g   *Git
 }
 
 // Worktree makes a working tree of from in dir, which must not exist.
@@ -240,15 +281,27 @@ func (g *Git) Worktree(ctx context.Context, from Snapshot, dir string) (*Worktre
 	if err != nil {
 		return nil, err
 	}
-	if _, err := g.at(ctx, g.top, nil, "worktree", "add", "--detach", "--quiet", dir, base); err != nil {
+	if _, err := g.at(ctx, "worktree", "add", "--detach", "--no-checkout", "--quiet", dir, base); err != nil {
 		return nil, err
 	}
-	return &Worktree{Dir: dir, base: base, g: g}, nil
+	w := &Worktree{Dir: dir, g: g}
+	out, err := g.gitIn(ctx, dir, nil, nil, "rev-parse", "--absolute-git-dir")
+	if err == nil {
+		env := append(g.view.env(dir), "GIT_INDEX_FILE="+filepath.Join(strings.TrimSpace(out), "index"))
+		_, err = g.gitIn(ctx, dir, env, nil, "read-tree", "--reset", "-u", from.Tree)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Remove(context.WithoutCancel(ctx)))
+	}
+	return w, nil
 }
 
 // Remove removes the working tree.
 func (w *Worktree) Remove(ctx context.Context) error {
-	_, err := w.g.at(ctx, w.g.top, nil, "worktree", "remove", "--force", "--force", w.Dir)
+	if real, err := filepath.EvalSymlinks(w.Dir); err != nil || real != w.Dir {
+		return fmt.Errorf("%s is not where the working tree was made any more", w.Dir)
+	}
+	_, err := w.g.at(ctx, "worktree", "remove", "--force", "--force", w.Dir)
 	return err
 }
 
@@ -258,30 +311,39 @@ func (g *Git) RemoveWorktree(ctx context.Context, dir string) error {
 	return (&Worktree{Dir: dir, g: g}).Remove(ctx)
 }
 
-// Keep gives the snapshot to a reference, so that git does not collect it, and
+// SetRef gives the snapshot to a reference, so that git does not collect it, and
 // people can look at it.
-func (g *Git) Keep(ctx context.Context, s Snapshot, ref string) error {
+func (g *Git) SetRef(ctx context.Context, s Snapshot, ref string) error {
 	commit, err := g.commit(ctx, s, "conduit: state after the task")
 	if err != nil {
 		return err
 	}
-	_, err = g.at(ctx, g.top, nil, "update-ref", ref, commit)
+	_, err = g.at(ctx, "update-ref", ref, commit)
 	return err
 }
 
-// Drop removes a reference made by Keep.
-func (g *Git) Drop(ctx context.Context, ref string) error {
-	_, err := g.at(ctx, g.top, nil, "update-ref", "-d", ref)
+// RefTree is the tree that a reference made by SetRef keeps.
+func (g *Git) RefTree(ctx context.Context, ref string) (string, error) {
+	tree, err := g.at(ctx, "rev-parse", "--verify", "--quiet", ref+"^{tree}")
+	return strings.TrimSpace(tree), err
+}
+
+// Of reports whether g is a working tree of main, or of the same repository.
+func (g *Git) Of(main *Git) bool { return g.commonDir == main.commonDir && g.top != main.top }
+
+// DeleteRef removes a reference made by SetRef.
+func (g *Git) DeleteRef(ctx context.Context, ref string) error {
+	_, err := g.at(ctx, "update-ref", "-d", ref)
 	return err
 }
 
 func (g *Git) commit(ctx context.Context, s Snapshot, message string) (string, error) {
-	args := []string{"commit-tree", s.Tree, "-m", message}
+	args := []string{"commit-tree", "--no-gpg-sign", s.Tree, "-m", message}
 	if g.born {
 		args = append(args, "-p", "HEAD")
 	}
-	out, err := g.at(ctx, g.top, []string{"GIT_AUTHOR_NAME=conduit-mcp", "GIT_AUTHOR_EMAIL=conduit-mcp@localhost",
-		"GIT_COMMITTER_NAME=conduit-mcp", "GIT_COMMITTER_EMAIL=conduit-mcp@localhost"}, args...)
+	out, err := g.gitIn(ctx, g.top, append(g.real(), "GIT_AUTHOR_NAME=conduit-mcp", "GIT_AUTHOR_EMAIL=conduit-mcp@localhost",
+		"GIT_COMMITTER_NAME=conduit-mcp", "GIT_COMMITTER_EMAIL=conduit-mcp@localhost"), nil, args...)
 	return strings.TrimSpace(out), err
 }
 
@@ -289,13 +351,13 @@ func (g *Git) commit(ctx context.Context, s Snapshot, message string) (string, e
 // none: ERR_PRECONDITION_FAILED where they no longer fit.
 func (g *Git) Apply(ctx context.Context, a, b Snapshot) error {
 	var patch bytes.Buffer
-	if err := g.run(ctx, g.top, nil, nil, &patch, 1<<30, "diff-tree", "-r", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", a.Tree, b.Tree); err != nil {
+	if err := g.view.objects(ctx, nil, &patch, 1<<30, "diff-tree", "-r", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", a.Tree, b.Tree); err != nil {
 		return err
 	}
 	if patch.Len() == 0 {
 		return nil
 	}
-	if _, err := g.gitIn(ctx, g.top, nil, patch.Bytes(), "apply", "--whitespace=nowarn"); err != nil {
+	if _, err := g.gitIn(ctx, g.top, g.view.env(g.top), patch.Bytes(), "apply", "--whitespace=nowarn"); err != nil {
 		var failed *gitError
 		if errors.As(err, &failed) && failed.stderr != "" {
 			return fault.New(fault.PreconditionFailed, "the changes no longer fit the working tree, and none were made: %s", failed.stderr)
@@ -305,12 +367,14 @@ func (g *Git) Apply(ctx context.Context, a, b Snapshot) error {
 	return nil
 }
 
-func (g *Git) git(ctx context.Context, env []string, args ...string) (string, error) {
-	return g.at(ctx, g.dir, env, args...)
+// real is the environment in which git works on the repository itself: the one
+// that was opened, whatever stands in its place now.
+func (g *Git) real() []string {
+	return []string{"GIT_DIR=" + g.gitDir, "GIT_COMMON_DIR=" + g.commonDir, "GIT_WORK_TREE=" + g.top}
 }
 
-func (g *Git) at(ctx context.Context, dir string, env []string, args ...string) (string, error) {
-	return g.gitIn(ctx, dir, env, nil, args...)
+func (g *Git) at(ctx context.Context, args ...string) (string, error) {
+	return g.gitIn(ctx, g.top, g.real(), nil, args...)
 }
 
 func (g *Git) gitIn(ctx context.Context, dir string, env []string, stdin []byte, args ...string) (string, error) {
@@ -330,22 +394,22 @@ func (e *gitError) Error() string {
 	return fmt.Sprintf("git %s failed with exit code %d: %s", e.command, e.code, e.stderr)
 }
 
-// run runs git without anything that a repository's configuration could have it
-// start on the way, and without touching locks that others may want.
+// run runs git without hooks, without reaching other hosts, and without touching
+// locks that others may want.
 func (g *Git) run(ctx context.Context, dir string, env []string, stdin []byte, out io.Writer, limit int64, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
 	full := append([]string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.quotePath=false",
-		"-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false"}, args...)
+		"-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false", "-c", "core.trustctime=true", "-c", "core.checkStat=default"}, args...)
 	cmd := exec.CommandContext(ctx, "git", full...)
 	cmd.Dir = dir
 	// Variables of git itself would lead it to another repository.
 	inherited := slices.DeleteFunc(cmd.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GIT_") })
-	cmd.Env = append(append(inherited, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"), env...)
+	cmd.Env = append(append(inherited, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "LC_ALL=C"), env...)
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
-	stderr := &process.Ends{Max: 2048}
+	stderr := &process.HeadTail{Max: 2048}
 	limited := &limitedWriter{w: out, left: limit}
 	cmd.Stdout, cmd.Stderr = limited, stderr
 	cmd.WaitDelay = time.Second

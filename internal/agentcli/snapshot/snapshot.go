@@ -10,15 +10,41 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A Snapshot is the state of a directory at one time.
 type Snapshot struct {
-	Tree  string          `json:"tree,omitempty"` // id of the git tree
-	Files map[string]File `json:"files,omitempty"`
+	Tree   string              `json:"tree,omitempty"`   // id of the git tree
+	Nested map[string]Snapshot `json:"nested,omitempty"` // of repositories in the tree, by path
+	Files  map[string]File     `json:"files,omitempty"`
+
+	committed bool // it is the last commit's, also that of nested repositories
+}
+
+var object = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`) })
+
+// Valid reports whether s can be what Take returned of a repository: it may come
+// from a file.
+func (s Snapshot) Valid() bool {
+	for name, n := range s.Nested {
+		if !filepath.IsLocal(filepath.FromSlash(name)) || !n.Valid() {
+			return false
+		}
+	}
+	return object().MatchString(s.Tree) && s.Files == nil
+}
+
+// Same reports whether two trees are the same, and those of the repositories in
+// them.
+func (s Snapshot) Same(o Snapshot) bool {
+	return s.Tree == o.Tree && maps.EqualFunc(s.Nested, o.Nested, Snapshot.Same)
 }
 
 // A File is what a list of content hashes tells of a file or link.

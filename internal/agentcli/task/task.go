@@ -3,6 +3,7 @@
 package task
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -83,8 +84,21 @@ func CheckID(id string) error {
 	return nil
 }
 
-// A Store is the tasks of one directory.
-type Store struct{ Dir *audit.Dir }
+// MarkVar is the variable that marks the processes of a task.
+const MarkVar = "CONDUIT_AGENT_TASK"
+
+// NewMark returns an entry of the environment, NAME=value, for the processes of
+// task id, that no other has.
+func NewMark(id string) string { return MarkVar + "=" + id + "-" + rand.Text() }
+
+var random = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z2-7]{26}$`) })
+
+// A Store is the tasks of one working directory.
+type Store struct {
+	Dir       *audit.Dir
+	Cwd       string // the working directory
+	Worktrees string // where working trees of their own are made for tasks
+}
 
 const (
 	suffix = ".json"
@@ -135,10 +149,20 @@ func (s *Store) Load(id string) (*Record, error) {
 		return nil, err
 	}
 	r := &Record{}
-	if err := json.Unmarshal(b, r); err != nil || r.TaskID != id {
+	if err := json.Unmarshal(b, r); err != nil || r.TaskID != id || !s.plausible(r) {
 		return nil, fault.Hide(fault.FSReadFailed, err, "the record of task %s cannot be read", id)
 	}
 	return r, nil
+}
+
+// plausible reports whether r can be the record of a task of this directory, for
+// by what it names processes are ended, files told and working trees removed.
+func (s *Store) plausible(r *Record) bool {
+	mark, marked := strings.CutPrefix(r.Mark, MarkVar+"="+r.TaskID+"-")
+	w := r.Worktree
+	return r.Cwd == s.Cwd && (r.Mark == "" || marked && random().MatchString(mark)) &&
+		(w == nil || (w.Dir == "" || w.Dir == filepath.Join(s.Worktrees, r.TaskID)) && (w.Ref == "" || w.Ref == snapshot.Ref(r.TaskID))) &&
+		(r.Before == nil || r.Before.Valid()) && (r.After == nil || r.After.Valid())
 }
 
 // SaveFiles keeps a list of hashes beside the record of a task, until it ends.
@@ -192,6 +216,11 @@ func (s *Store) Held() []string {
 	return names
 }
 
+// free locks f, and reports whether it could.
+func free(f *os.File) bool { return filelock.TryLock(f, filelock.Exclusive) == nil }
+
+func pause() bool { time.Sleep(5 * time.Millisecond); return true }
+
 // Orphan holds the task where the server that ran it is gone, until release is
 // called; ok is false where it is not.
 func (s *Store) Orphan(id string) (release func(), ok bool) {
@@ -199,7 +228,7 @@ func (s *Store) Orphan(id string) (release func(), ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	if filelock.TryLock(f, filelock.Exclusive) != nil {
+	if !free(f) && !(pause() && free(f)) { // Abandoned holds it for a moment
 		f.Close()
 		return nil, false
 	}
@@ -207,6 +236,16 @@ func (s *Store) Orphan(id string) (release func(), ok bool) {
 		s.clear(id)
 		f.Close()
 	}, true
+}
+
+// Abandoned reports whether no server runs the task. Nothing is changed.
+func (s *Store) Abandoned(id string) bool {
+	f, err := s.Dir.Root().OpenFile(id+".lock", os.O_RDWR, 0)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	return free(f)
 }
 
 // Ask asks the server that runs the task, another process, to cancel it.
@@ -218,31 +257,6 @@ func (s *Store) Ask(id string) error {
 func (s *Store) Asked(id string) bool {
 	_, err := s.Dir.Root().Lstat(id + ".cancel")
 	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// A Lock keeps other processes from the same working tree.
-type Lock struct{ f *os.File }
-
-// TryLock takes the file name as a lock and reports whether it could.
-func TryLock(name string) (*Lock, bool, error) {
-	root, err := os.OpenRoot(filepath.Dir(name))
-	if err != nil {
-		return nil, false, err
-	}
-	defer root.Close()
-	f, err := filelock.Open(root, filepath.Base(name), filelock.Exclusive)
-	if err != nil {
-		if errors.Is(err, filelock.ErrLocked) {
-			err = nil
-		}
-		return nil, false, err
-	}
-	return &Lock{f}, true, nil
-}
-
-// Unlock gives it back and removes the file.
-func (l *Lock) Unlock() error {
-	return errors.Join(os.Remove(l.f.Name()), l.f.Close())
 }
 
 // Retry is how often what another process holds is tried again.

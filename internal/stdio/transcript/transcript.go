@@ -28,14 +28,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/tools/txtar"
 )
 
-// patience is how long a server may take for its next message.
-const patience = 20 * time.Second
+// patience is how long a server may take for its next message before it is taken
+// for one that hangs.
+const patience = 5 * time.Minute
 
 // Run replays every transcript in dir, each in a subtest. Dial starts a server
 // with the given settings; closing in ends its input, and out ends when it
@@ -52,12 +54,12 @@ func Run(t *testing.T, dir string, dial func(t *testing.T, env map[string]string
 			if err != nil {
 				t.Fatal(err)
 			}
-			replay(t, archive.Files, dial)
+			replay(t, archive.Files, func(env map[string]string) (io.WriteCloser, io.Reader) { return dial(t, env) })
 		})
 	}
 }
 
-func replay(t *testing.T, files []txtar.File, dial func(*testing.T, map[string]string) (io.WriteCloser, io.Reader)) {
+func replay(t testing.TB, files []txtar.File, dial func(env map[string]string) (io.WriteCloser, io.Reader)) {
 	env := map[string]string{}
 	if files[0].Name == "env" {
 		for line := range strings.Lines(string(files[0].Data)) {
@@ -66,7 +68,7 @@ func replay(t *testing.T, files []txtar.File, dial func(*testing.T, map[string]s
 		}
 		files = files[1:]
 	}
-	in, out := dial(t, env)
+	in, out := dial(env)
 	messages := receive(out)
 	feed := make(chan []byte, len(files))
 	go func() { // on its own, since a server that does not read must not hang the test
@@ -74,6 +76,14 @@ func replay(t *testing.T, files []txtar.File, dial func(*testing.T, map[string]s
 		for b := range feed {
 			in.Write(b)
 		}
+	}()
+	end := sync.OnceFunc(func() { close(feed) })
+	defer func() { // where it fails under way
+		end()
+		go func() {
+			for range messages {
+			}
+		}()
 	}()
 	last := 0
 	for i, f := range files {
@@ -86,7 +96,7 @@ func replay(t *testing.T, files []txtar.File, dial func(*testing.T, map[string]s
 		case "in":
 			feed <- unfold(f.Data)
 			if i == last {
-				close(feed)
+				end()
 			}
 		case "out":
 			expect(t, messages, f.Data)
@@ -123,7 +133,7 @@ func receive(out io.Reader) <-chan []byte {
 	return messages
 }
 
-func take(t *testing.T, messages <-chan []byte) (m []byte, ok bool) {
+func take(t testing.TB, messages <-chan []byte) (m []byte, ok bool) {
 	t.Helper()
 	select {
 	case m, ok = <-messages:
@@ -135,7 +145,7 @@ func take(t *testing.T, messages <-chan []byte) (m []byte, ok bool) {
 }
 
 // expect takes as many messages as data has lines and matches them up.
-func expect(t *testing.T, messages <-chan []byte, data []byte) {
+func expect(t testing.TB, messages <-chan []byte, data []byte) {
 	t.Helper()
 	var wants []string
 	for line := range strings.Lines(string(data)) {
@@ -155,7 +165,7 @@ func expect(t *testing.T, messages <-chan []byte, data []byte) {
 }
 
 // match returns the index of the first pattern that message fits, or -1.
-func match(t *testing.T, patterns []string, message []byte) int {
+func match(t testing.TB, patterns []string, message []byte) int {
 	t.Helper()
 	got, err := decode(string(message))
 	if err != nil {

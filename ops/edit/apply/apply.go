@@ -46,8 +46,8 @@ type change struct {
 }
 
 type item struct {
-	Old        string  `json:"old_text,omitempty" jsonschema_description:"Unique text."`
-	New        *string `json:"new_text,omitempty" jsonschema_description:"Empty deletes."`
+	Old        string  `json:"old_text,omitempty" log:"content" jsonschema_description:"Unique text."`
+	New        *string `json:"new_text,omitempty" log:"content" jsonschema_description:"Empty deletes."`
 	Occurrence int     `json:"occurrence,omitempty" jsonschema_description:"Which one, from 1."`
 	Expect     int     `json:"expect_count,omitempty" jsonschema:"minimum=1" jsonschema_description:"Replace all, so many."`
 	First      int     `json:"start_line,omitempty" jsonschema_description:"From 1; -1 is the last."`

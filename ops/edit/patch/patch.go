@@ -37,7 +37,7 @@ var desc = registry.Desc{
 }
 
 type params struct {
-	Patch    string        `json:"patch" jsonschema_description:"Unified diff."`
+	Patch    string        `json:"patch" log:"content" jsonschema_description:"Unified diff."`
 	Base     registry.Path `json:"base_path,omitempty" jsonschema:"default=./" jsonschema_description:"Names start here."`
 	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Etag the file must still have."`
 	DryRun   bool          `json:"dry_run,omitempty" jsonschema_description:"Write nothing."`

@@ -43,10 +43,10 @@ type params struct {
 	Paths        []registry.Path `json:"paths,omitempty"`
 	Base         registry.Path   `json:"base_path,omitempty" jsonschema_description:"To search, but for what git ignores."`
 	Glob         string          `json:"glob,omitempty" jsonschema_description:"Of files below base_path."`
-	Pattern      string          `json:"pattern" jsonschema:"minLength=1"`
+	Pattern      string          `json:"pattern" log:"content" jsonschema:"minLength=1"`
 	Regex        bool            `json:"is_regex,omitempty" jsonschema_description:"JavaScript; replacement may have $1."`
 	Case         bool            `json:"case_sensitive,omitempty" jsonschema:"default=true"`
-	Replacement  *string         `json:"replacement"`
+	Replacement  *string         `json:"replacement" log:"content"`
 	Max          int             `json:"max_replacements,omitempty" jsonschema:"minimum=1" jsonschema_description:"A file."`
 	DryRun       bool            `json:"dry_run,omitempty" jsonschema_description:"Write nothing."`
 	AllOrNothing bool            `json:"all_or_nothing,omitempty" jsonschema_description:"One failed file stops all."`

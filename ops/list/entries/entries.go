@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/ignore"
+	"github.com/conduit-mcp/conduit-mcp/internal/source"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
 	"github.com/conduit-mcp/conduit-mcp/ops/list"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -52,26 +54,52 @@ func build(cfg settings, _ *registry.Env) (registry.Func[params, tree], error) {
 			return nil, fault.New(fault.InvalidParameter, "cursor is %q; it must be the next_cursor of an earlier call", in.Cursor)
 		}
 		l := newLister(in, cfg)
-		if at, name, ok := in.Path.Archive(); ok {
-			return l.inside(ctx, at, name, after)
-		}
-		at, err := in.Path.Place()
-		if err != nil {
-			return nil, err
-		}
-		d, err := walk.Open(at)
-		if err != nil {
-			return nil, err
-		}
-		defer d.Close()
 		var cancel context.CancelFunc
 		l.sizing, cancel = context.WithTimeout(ctx, cfg.SizeTime)
 		defer cancel()
-		t, err := l.top(ctx, d, after)
+		t, err := l.open(ctx, after)
 		if err != nil {
 			return nil, err
 		}
 		l.remark(ctx)
 		return t, ctx.Err()
 	}, nil
+}
+
+// open lists the directory that is asked for, on disk or in an archive.
+func (l *lister) open(ctx context.Context, after string) (tree, error) {
+	if at, name, ok := l.in.Path.Archive(); ok {
+		if l.in.Ignore == "gitignore" {
+			return nil, fault.New(fault.InvalidParameter, `ignore "gitignore" is for directories; leave it out inside an archive`)
+		}
+		a, err := source.OpenArchive(ctx, at, l.in.Path.String())
+		if err != nil {
+			return nil, err
+		}
+		defer a.Close()
+		top, err := a.Dir(name)
+		if err != nil {
+			return nil, err
+		}
+		d := inArchive{&packed{Archive: a, files: map[string]bool{}}, top.Name}
+		t, err := l.top(ctx, d, nil, after)
+		if err == nil {
+			err = d.types(ctx, t)
+		}
+		return t, err
+	}
+	at, err := l.in.Path.Place()
+	if err != nil {
+		return nil, err
+	}
+	d, err := walk.Open(at)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	var above *ignore.Stack
+	if l.in.Ignore == "gitignore" {
+		above = ignore.Above(d.Place())
+	}
+	return l.top(ctx, onDisk{d}, above, after)
 }

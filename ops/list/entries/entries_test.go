@@ -161,7 +161,7 @@ func TestDirectoryThatCannotBeRead(t *testing.T) {
 			defer d.Close()
 			l := newLister(in, cfg)
 			l.sizing = ctx
-			list, _, err := l.list(ctx, &level{dir: d, shown: []walk.Entry{{Name: "a", Type: fs.ModeDir}, {Name: "vanished"}}})
+			list, _, err := l.list(ctx, &level{dir: onDisk{d}, shown: []walk.Entry{{Name: "a", Type: fs.ModeDir}, {Name: "vanished"}}})
 			l.remark(ctx)
 			return list, err
 		}, nil

@@ -54,7 +54,7 @@ func (l *lister) capped() bool { return l.in.Depth < 0 || l.in.Depth > l.cfg.Max
 
 // A level is an open directory and its entries.
 type level struct {
-	dir    *walk.Dir
+	dir    directory
 	depth  int    // 0 for the directory listed
 	rel    string // slash-separated path below that
 	rules  *ignore.Stack
@@ -62,7 +62,7 @@ type level struct {
 	hidden []walk.Entry // ignored: they count for sizes only
 }
 
-func (l *lister) read(d *walk.Dir, above *ignore.Stack, rel string, depth int) (*level, error) {
+func (l *lister) read(d directory, above *ignore.Stack, rel string, depth int) (*level, error) {
 	all, err := d.Entries()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (l *lister) read(d *walk.Dir, above *ignore.Stack, rel string, depth int) (
 		v.shown = all
 		return v, nil
 	}
-	v.rules = above.Enter(d, rel)
+	v.rules = d.enter(above, rel)
 	for _, e := range all {
 		if v.rules.Ignored(path.Join(rel, e.Name), e.IsDir()) {
 			v.hidden = append(v.hidden, e)
@@ -83,12 +83,9 @@ func (l *lister) read(d *walk.Dir, above *ignore.Stack, rel string, depth int) (
 	return v, nil
 }
 
-// top lists d, beginning after the entry with the name after.
-func (l *lister) top(ctx context.Context, d *walk.Dir, after string) (tree, error) {
-	var above *ignore.Stack
-	if l.in.Ignore == "gitignore" {
-		above = ignore.Above(d.Place())
-	}
+// top lists d, beginning after the entry with the name after. The rules above are
+// those of the directories that d is in.
+func (l *lister) top(ctx context.Context, d directory, above *ignore.Stack, after string) (tree, error) {
 	v, err := l.read(d, above, "", 0)
 	if err != nil {
 		return nil, err
@@ -112,11 +109,11 @@ type part struct {
 // list describes what v shows, in order, and adds up the sizes of all.
 func (l *lister) list(ctx context.Context, v *level) ([]entry.Info, treesize.Sum, error) {
 	var parts []*part
-	err := l.limit.Divide(func(start func(func() error) error) error {
+	err := l.limit.Divide(func(d *parallel.Division) error {
 		for some := range walk.Parts(v.shown, batch) {
 			p := &part{entries: some}
 			parts = append(parts, p)
-			if err := start(func() error { return l.describe(ctx, v, p) }); err != nil {
+			if err := d.Go(func() error { return l.describe(ctx, v, p) }); err != nil {
 				return err
 			}
 		}
@@ -153,7 +150,7 @@ func (l *lister) describe(ctx context.Context, v *level, p *part) error {
 			}
 			continue
 		}
-		info, err := entry.Of(ctx, v.dir, e)
+		info, err := v.dir.describe(ctx, e)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -221,7 +218,7 @@ func (l *lister) enter(ctx context.Context, v *level, e walk.Entry) (*[]entry.In
 		sum.Unread()
 		return nil, sum, ctx.Err()
 	}
-	d, err := v.dir.Sub(e.Name)
+	d, err := v.dir.sub(e.Name)
 	if err != nil {
 		return unread()
 	}
@@ -242,7 +239,7 @@ func (l *lister) size(sum *treesize.Sum, v *level, e walk.Entry) error {
 	if !l.in.Sizes {
 		return nil
 	}
-	return sum.Add(l.sizing, l.limit, v.dir, e, l.cfg.MaxDepth-v.depth)
+	return v.dir.size(l.sizing, l.limit, sum, e, l.cfg.MaxDepth-v.depth)
 }
 
 // remark tells what the entries do not.

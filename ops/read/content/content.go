@@ -201,13 +201,12 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, results], err
 		return nil, err
 	}
 	web := fetch.New(env.HTTP, cfg.MaxDownload, env.Now)
-	easel := make(chan struct{}, 1)
 	return func(ctx context.Context, in params) (results, error) {
 		if err := in.check(); err != nil {
 			return nil, err
 		}
 		r := reading{params: in, algorithm: fallback, max: cfg.MaxRead, threshold: cfg.Threshold, quality: cfg.Quality,
-			web: web, easel: easel, log: env.Log}
+			web: web, log: env.Log}
 		if in.Algorithm != "" && in.Format == "checksum" {
 			if r.algorithm, err = digest.Parse(in.Algorithm); err != nil {
 				return nil, err

@@ -1,15 +1,12 @@
 package content
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"net/url"
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/page"
 	"github.com/conduit-mcp/conduit-mcp/internal/picture"
-	"github.com/conduit-mcp/conduit-mcp/internal/textfile"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -17,51 +14,21 @@ import (
 // compressionFailed is the note of the specification's section 2.
 const compressionFailed = "Image compression attempt failed; original image data used."
 
-// image returns an image in base64, in fewer bytes where that can be had, and
-// says what became of it.
-func (c reading) image(ctx context.Context, in *input, r result) (result, error) {
-	data, err := c.whole(in)
-	if err != nil {
-		return result{}, err
-	}
-	if r, err = c.tag(ctx, in, r, true); err != nil {
-		return result{}, err
-	}
-	done, err := c.atEasel(ctx)
-	if err != nil {
-		return result{}, err
-	}
-	defer done()
-	small, why, err := picture.Compress(ctx, data, r.MIMEType, c.quality)
+// compress makes an image smaller and says in r what became of it; it returns
+// nil where the original is to be returned.
+func (c reading) compress(ctx context.Context, in *input, r *result) ([]byte, error) {
+	small, why, err := picture.Compress(ctx, in.ReaderAt, in.size, r.MIMEType, c.quality)
 	switch {
 	case ctx.Err() != nil:
-		return result{}, ctx.Err()
+		return nil, ctx.Err()
 	case err != nil:
 		c.log.WarnContext(ctx, "image compression failed; the original is returned", "source", in.name, "err", err)
 		r.CompressionNote = compressionFailed
-	case small == nil:
-		r.CompressionNote = why
-	default:
-		*r.Compressed = true
-		r.OriginalSize, data = in.size, small
+		return nil, nil
 	}
-	if len(data) <= inMemory {
-		r.hold(base64.StdEncoding.EncodeToString(data))
-	} else {
-		r.stream(textfile.NewBase64(bytes.NewReader(data), 0, int64(len(data)), in.name))
-	}
-	return r, nil
-}
-
-// atEasel waits until no other picture is worked on: one at a time uses all
-// processors, and so few of them are in memory at once.
-func (c reading) atEasel(ctx context.Context) (done func(), err error) {
-	select {
-	case c.easel <- struct{}{}:
-		return func() { <-c.easel }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	r.CompressionNote = why
+	*r.Compressed = small != nil
+	return small, nil
 }
 
 // media returns an image or audio as a content block.
@@ -82,16 +49,10 @@ func (c reading) media(ctx context.Context, in *input, r result) (result, error)
 	if !strings.HasPrefix(r.MIMEType, "image/") {
 		return result{}, fault.New(fault.UnsupportedImage, `%s is %s; format "media" is for images and audio, so leave format out`, in.name, r.MIMEType)
 	}
-	data, err := c.whole(in)
-	if err != nil {
+	if err := c.fits(in, in.size); err != nil {
 		return result{}, err
 	}
-	done, err := c.atEasel(ctx)
-	if err != nil {
-		return result{}, err
-	}
-	defer done()
-	fit, err := picture.Fit(ctx, data, r.MIMEType, picture.Limits{MaxSide: int(c.MaxSide), MaxBytes: c.MaxBytes})
+	fit, err := picture.Fit(ctx, in.ReaderAt, in.size, r.MIMEType, picture.Limits{MaxSide: int(c.MaxSide), MaxBytes: c.MaxBytes})
 	if err != nil {
 		return result{}, err
 	}

@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -12,7 +13,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/charset"
@@ -22,6 +22,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
 	"github.com/conduit-mcp/conduit-mcp/internal/page"
 	"github.com/conduit-mcp/conduit-mcp/internal/picture"
+	"github.com/conduit-mcp/conduit-mcp/internal/source"
 	"github.com/conduit-mcp/conduit-mcp/internal/textfile"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -41,7 +42,6 @@ type reading struct {
 	threshold int64 // from which images are compressed
 	quality   int
 	web       *fetch.Fetcher
-	easel     chan struct{} // held by whoever works on a picture
 	log       *slog.Logger
 }
 
@@ -51,26 +51,19 @@ func (c reading) source(ctx context.Context, s registry.Source) (result, error) 
 	} else if u != nil {
 		return c.url(ctx, u, s.String())
 	}
-	if at, name, ok := s.Archive(); ok {
-		return c.member(ctx, at, s.String(), name)
-	}
-	at, err := s.Place()
+	f, err := source.Open(ctx, s)
 	if err != nil {
 		return result{}, err
 	}
-	f, info, err := at.OpenFileOnly()
-	if err != nil {
-		return result{}, err
-	}
-	in := &input{ReaderAt: f, size: info.Size(), name: s.String(), max: c.max, file: true}
-	held := false
+	in := &input{ReaderAt: f.Disk, size: f.Size, name: s.String(), max: c.max, file: f.Disk != nil}
+	streamed := false
 	defer func() {
-		if !held {
+		if !streamed {
 			f.Close()
 		}
 	}()
-	r, err := c.file(ctx, in, f, at.Asked)
-	held = r.body() != nil && in.ReaderAt == f
+	r, err := c.file(ctx, in, f)
+	streamed = r.body() != nil && in.file && in.ReaderAt == f.Disk
 	return r, err
 }
 
@@ -78,7 +71,7 @@ func (c reading) source(ctx context.Context, s registry.Source) (result, error) 
 // content in memory.
 type input struct {
 	io.ReaderAt
-	size int64
+	size int64  // -1 while it is not known
 	name string // as the caller wrote it
 	max  int64  // of bytes that may be read
 	file bool   // it is what a file holds, which an etag can stand for
@@ -99,14 +92,14 @@ func (in *input) failed(err error) error {
 // all reads the input from its beginning.
 func (in *input) all() io.Reader { return io.NewSectionReader(in, 0, in.size) }
 
-func (c reading) file(ctx context.Context, in *input, f *os.File, name string) (result, error) {
+func (c reading) file(ctx context.Context, in *input, f *source.File) (result, error) {
 	if c.Format == "checksum" {
-		return c.checksum(ctx, in, f, name)
+		return c.checksum(ctx, in, f)
 	}
 	if err := c.load(in, f); err != nil {
 		return result{}, in.failed(err)
 	}
-	return c.content(ctx, in, name)
+	return c.content(ctx, in, f.Name)
 }
 
 // content returns what in holds, in the form that is asked for or fits; name
@@ -177,19 +170,23 @@ func (c reading) fileMarkdown(ctx context.Context, in *input, r result) (result,
 }
 
 // load takes into memory what is small, and what has no size before it is read,
-// such as the files of /proc.
-func (c reading) load(in *input, f *os.File) error {
+// such as the files of /proc and what is in archives.
+func (c reading) load(in *input, f io.Reader) error {
 	var b []byte
 	switch {
 	case in.size > inMemory:
 		return nil
-	case in.size == 0:
+	case in.size <= 0:
 		var err error
 		if b, err = io.ReadAll(io.LimitReader(f, in.max+1)); err != nil {
 			return err
 		}
-		if int64(len(b)) > in.max {
+		switch {
+		case int64(len(b)) <= in.max:
+		case in.file:
 			return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): the system tells no size of %s, so it is read as a whole, and it is larger", in.max, in.name)
+		default:
+			return fault.New(fault.LimitExceeded, "File read exceeds CONDUIT_MAX_FILE_READ_BYTES (%d): what is in an archive is read as a whole, and %s is larger; unarchive it to read parts of it", in.max, in.name)
 		}
 	default:
 		b = make([]byte, in.size)
@@ -280,7 +277,15 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 	}
 	if strings.HasPrefix(r.MIMEType, "image/") && !c.ranged() {
 		if r.Compressed = new(false); n > c.threshold && picture.Compressible(r.MIMEType) {
-			return c.image(ctx, in, r)
+			small, err := c.compress(ctx, in, &r)
+			if err != nil {
+				return result{}, err
+			}
+			if small != nil {
+				r.OriginalSize = in.size
+				r.encode(small, in.name)
+				return c.tag(ctx, in, r, true)
+			}
 		}
 	}
 	if n <= inMemory {
@@ -298,6 +303,15 @@ func (c reading) base64(ctx context.Context, in *input, r result) (result, error
 		}
 	}
 	return c.tag(ctx, in, r, n == in.size)
+}
+
+// encode holds or streams b in base64.
+func (r *result) encode(b []byte, name string) {
+	if len(b) <= inMemory {
+		r.hold(base64.StdEncoding.EncodeToString(b))
+	} else {
+		r.stream(textfile.NewBase64(bytes.NewReader(b), 0, int64(len(b)), name))
+	}
 }
 
 // A lateETag is the etag of a file whose whole content is written before it. Of
@@ -337,36 +351,38 @@ func (c reading) tag(ctx context.Context, in *input, r result, whole bool) (resu
 	return r, nil
 }
 
-func (c reading) checksum(ctx context.Context, in *input, f *os.File, name string) (result, error) {
-	head := make([]byte, min(mediatype.HeadSize, in.size))
-	n, err := f.ReadAt(head, 0)
+func (c reading) checksum(ctx context.Context, in *input, f *source.File) (result, error) {
+	content := bufio.NewReaderSize(f, mediatype.HeadSize)
+	head, err := content.Peek(mediatype.HeadSize)
 	if err != nil && err != io.EOF {
-		return result{}, fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", in.name, n)
+		return result{}, unsummed(err, in.name, int64(len(head)))
 	}
-	if c.Offset > in.size {
+	mime := mediatype.Detect(head, f.Name)
+	if in.size >= 0 && c.Offset > in.size {
 		return result{}, pastEnd(c.Offset, in.name, in.size)
 	}
 	hashes := []hash.Hash{c.algorithm.New()}
-	if c.algorithm != digest.SHA256 {
+	if in.file && c.algorithm != digest.SHA256 {
 		hashes = append(hashes, sha256.New()) // for the etag, since the whole file is read anyway
 	}
-	r, err := c.sum(ctx, f, in.name, hashes)
+	n, err := digest.Feed(ctx, content, hashes...)
 	if err != nil {
-		return result{}, err
+		return result{}, unsummed(err, in.name, n)
 	}
-	r.MIMEType = mediatype.Detect(head[:n], name)
-	r.ETag = registry.TextOf(etag.Of(hashes[len(hashes)-1].Sum(nil)))
+	if in.size < 0 && c.Offset > n {
+		return result{}, pastEnd(c.Offset, in.name, n)
+	}
+	r := result{Format: "checksum", Size: &n, Checksum: hex.EncodeToString(hashes[0].Sum(nil)), Algorithm: c.algorithm, MIMEType: mime}
+	if in.file {
+		r.ETag = registry.TextOf(etag.Of(hashes[len(hashes)-1].Sum(nil)))
+	}
 	return r, nil
 }
 
-// sum feeds all of f to hashes, the first of which is asked for.
-func (c reading) sum(ctx context.Context, f io.Reader, name string, hashes []hash.Hash) (result, error) {
-	n, err := digest.Feed(ctx, f, hashes...)
+// unsummed is why a file could not be read to its end, after n bytes.
+func unsummed(err error, name string, n int64) error {
 	if errors.As(err, new(*fs.PathError)) {
-		err = fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", name, n)
+		return fault.Hide(fault.ChecksumFailed, err, "reading %s failed at byte %d", name, n)
 	}
-	if err != nil {
-		return result{}, err
-	}
-	return result{Format: "checksum", Size: &n, Checksum: hex.EncodeToString(hashes[0].Sum(nil)), Algorithm: c.algorithm}, nil
+	return err
 }

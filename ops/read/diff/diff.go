@@ -11,12 +11,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/conduit-mcp/conduit-mcp/internal/member"
+	"github.com/conduit-mcp/conduit-mcp/internal/source"
 	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
 	"github.com/conduit-mcp/conduit-mcp/ops/read"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
-	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 func init() { registry.Register(desc, build) }
@@ -93,24 +92,17 @@ func compare(ctx context.Context, in params, limit int64) (result, error) {
 	r := result{Format: in.Format}
 	inArchive := false
 	for i, s := range in.Sources {
-		if at, name, ok := s.Archive(); ok {
-			inArchive = true
-			var err error
-			if paths[i], texts[i], err = loadMember(ctx, at, s.String(), name, limit); err != nil {
-				return result{}, err
-			}
-			r.Compared = append(r.Compared, paths[i])
-			continue
-		}
-		at, err := s.Place()
+		f, err := source.Open(ctx, s)
 		if err != nil {
 			return result{}, err
 		}
-		if texts[i], err = load(at, s.String(), limit); err != nil {
+		paths[i], inArchive = f.Path, inArchive || f.Disk == nil
+		texts[i], err = load(f, s.String(), limit)
+		f.Close()
+		if err != nil {
 			return result{}, err
 		}
-		paths[i] = at.Abs
-		r.Compared = append(r.Compared, shown(at))
+		r.Compared = append(r.Compared, shown(s, f.Path))
 	}
 	if !bytes.Equal(texts[0], texts[1]) {
 		for i, text := range texts {
@@ -136,51 +128,18 @@ func compare(ctx context.Context, in params, limit int64) (result, error) {
 }
 
 // load reads a file of at most limit bytes.
-func load(at place.Place, name string, limit int64) ([]byte, error) {
-	f, info, err := at.OpenFileOnly()
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+func load(f *source.File, name string, limit int64) ([]byte, error) {
 	var text bytes.Buffer
-	text.Grow(int(min(info.Size(), limit, 1<<30)) + bytes.MinRead)
-	err = readTo(&text, f, name, limit)
-	return text.Bytes(), err
-}
-
-// readTo reads at most limit bytes.
-func readTo(text *bytes.Buffer, f io.Reader, name string, limit int64) error {
+	text.Grow(int(min(max(f.Size, 0), limit, 1<<30)) + bytes.MinRead)
 	switch n, err := text.ReadFrom(io.LimitReader(f, limit+1)); {
 	case errors.As(err, new(*fs.PathError)):
-		return fault.Hide(fault.FSReadFailed, err, "reading %s failed", name)
+		return nil, fault.Hide(fault.FSReadFailed, err, "reading %s failed", name)
 	case err != nil:
-		return err
+		return nil, err
 	case n > limit:
-		return fault.New(fault.LimitExceeded, "%s is larger than CONDUIT_MAX_FILE_READ_BYTES (%d), so it is not compared", name, limit)
+		return nil, fault.New(fault.LimitExceeded, "%s is larger than CONDUIT_MAX_FILE_READ_BYTES (%d), so it is not compared", name, limit)
 	}
-	return nil
-}
-
-// loadMember reads what is called name in the archive at a place, and returns
-// its path too.
-func loadMember(ctx context.Context, at place.Place, asked, name string, limit int64) (string, []byte, error) {
-	a, err := member.Open(ctx, at, asked)
-	if err != nil {
-		return "", nil, err
-	}
-	defer a.Close()
-	e, err := a.Find(name)
-	if err != nil {
-		return "", nil, err
-	}
-	f, _, err := a.OpenMember(ctx, e.Name)
-	if err != nil {
-		return "", nil, err
-	}
-	defer f.Close()
-	var text bytes.Buffer
-	err = readTo(&text, f, asked, limit)
-	return a.Path(e.Name), text.Bytes(), err
+	return text.Bytes(), nil
 }
 
 // sniffed is how much of a file is searched for NUL.
@@ -198,12 +157,14 @@ func textual(text []byte, name string) error {
 }
 
 // shown is the path of a file as results tell it: every link followed but that
-// which the name itself may be.
-func shown(at place.Place) string {
-	if entry, err := at.Entry(); err == nil { // not where the link stands outside the allowed directories
-		return entry.Abs
+// which the name itself may be. path has them all followed.
+func shown(s registry.Source, path string) string {
+	if at, err := s.Place(); err == nil {
+		if entry, err := at.Entry(); err == nil { // not where the link stands outside the allowed directories
+			return entry.Abs
+		}
 	}
-	return at.Abs
+	return path
 }
 
 // nameBelow is path a, relative to the deepest directory that holds both files.

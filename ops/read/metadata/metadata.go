@@ -6,15 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/fetch"
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
-	"github.com/conduit-mcp/conduit-mcp/internal/mediatype"
+	"github.com/conduit-mcp/conduit-mcp/internal/source"
 	"github.com/conduit-mcp/conduit-mcp/ops/read"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
-	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 func init() { registry.Register(desc, build) }
@@ -113,10 +111,7 @@ func build(_ struct{}, env *registry.Env) (registry.Func[params, results], error
 		case u != nil:
 			return describeURL(ctx, web, u)
 		}
-		if at, name, ok := s.Archive(); ok {
-			return describeMember(ctx, at, s.String(), name)
-		}
-		return describeFile(s)
+		return describeFile(ctx, s)
 	}
 	return func(ctx context.Context, in params) (results, error) {
 		list, err := registry.EachParallel(ctx, read.AtOnce, in.Sources, describe)
@@ -127,45 +122,27 @@ func build(_ struct{}, env *registry.Env) (registry.Func[params, results], error
 	}, nil
 }
 
-func describeFile(s registry.Source) (result, error) {
-	at, err := s.Place()
-	if err != nil {
-		return result{}, err
-	}
-	info, err := fileinfo.Of(at)
+func describeFile(ctx context.Context, s registry.Source) (result, error) {
+	info, err := source.Stat(ctx, s)
 	if err != nil {
 		return result{}, err
 	}
 	m := &metadata{
-		Name:        filepath.Base(at.Asked),
+		Name:        info.Name,
 		EntryType:   info.Type(),
-		Created:     fileinfo.ISO(info.Created),
+		MIMEType:    info.MIMEType,
 		Modified:    fileinfo.ISO(info.Modified),
 		Octal:       info.Octal(),
 		Permissions: info.String(),
 	}
-	if !info.IsDir() {
+	if !info.Created.IsZero() {
+		m.Created = fileinfo.ISO(info.Created)
+	}
+	switch {
+	case info.Mode.IsRegular():
+		m.Size = &info.Size
+	case !info.IsDir():
 		m.Size = new(int64)
 	}
-	if info.Mode.IsRegular() {
-		*m.Size = info.Size
-		m.MIMEType = mimeType(at, m.Name)
-	}
 	return result{Metadata: m}, nil
-}
-
-// mimeType returns the type of a file, or "" where it cannot be read: the rest
-// is worth telling all the same.
-func mimeType(at place.Place, name string) string {
-	f, _, err := at.OpenFileOnly()
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	head := make([]byte, mediatype.HeadSize)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
-		return ""
-	}
-	return mediatype.Detect(head[:n], name)
 }

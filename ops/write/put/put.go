@@ -43,7 +43,7 @@ type params struct {
 
 type entry struct {
 	Path     registry.Path `json:"path" jsonschema_description:"File or directory."`
-	Content  string        `json:"content" jsonschema_description:"Text, or bytes in base64."`
+	Content  string        `json:"content" log:"content" jsonschema_description:"Text, or bytes in base64."`
 	Encoding string        `json:"input_encoding,omitempty" jsonschema:"enum=text,enum=base64,default=text" jsonschema_description:"What content is."`
 	Mode     string        `json:"write_mode,omitempty" jsonschema:"enum=overwrite,enum=append,enum=create,default=overwrite" jsonschema_description:"create: must not exist."`
 	IfMatch  string        `json:"if_match,omitempty" jsonschema_description:"Etag the file must still have."`

@@ -51,6 +51,8 @@ func do(verb, rest string) {
 		must(err)
 	case "out":
 		fmt.Println(rest)
+	case "outpad": // SECOND behind so many bytes that have been printed then
+		fmt.Println(strings.Repeat(".", number(first)) + second)
 	case "err":
 		fmt.Fprintln(os.Stderr, rest)
 	case "chunks": // N pieces of the transcript SECOND, 20 ms apart
@@ -109,6 +111,14 @@ func do(verb, rest string) {
 		fmt.Println(strings.Join(os.Environ(), "\n"))
 	case "exit":
 		os.Exit(number(rest))
+	case "lastwords": // N bytes, when it is asked to end, and then the file SECOND
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-asked
+		fmt.Println(strings.Repeat("x", number(first)) + "farewell")
+		must(os.WriteFile(second, nil, 0o600))
+		os.Exit(0)
 	case "ignoreterm":
 		signal.Ignore(syscall.SIGTERM)
 	case "suicide":
@@ -124,6 +134,18 @@ func do(verb, rest string) {
 		}
 		must(cmd.Start())
 		fmt.Println("child", cmd.Process.Pid)
+	case "daemon": // that leaves session and environment, and writes its pid to FIRST
+		cmd := exec.Command(os.Args[0], "orphan "+first)
+		cmd.Env = []string{}
+		leaveSession(cmd)
+		must(cmd.Run())
+	case "orphan": // starts what stays when it has gone
+		cmd := exec.Command(os.Args[0], "pid "+first, "hang")
+		cmd.Env = []string{}
+		must(cmd.Start())
+	case "pid":
+		must(os.WriteFile(first+".new", []byte(strconv.Itoa(os.Getpid())), 0o600))
+		must(os.Rename(first+".new", first))
 	case "acp":
 		acp(rest)
 	default:
@@ -151,14 +173,26 @@ func acp(how string) {
 			Result struct {
 				Outcome struct{ Outcome, OptionID string }
 			}
+			Error struct{ Code int }
 		}
 		must(json.Unmarshal(in.Bytes(), &m))
 		switch m.Method {
 		case "initialize":
+			if how == "version" {
+				reply(m.ID, map[string]any{"protocolVersion": 2})
+				continue
+			}
+			if how == "usage" {
+				fmt.Println("a banner, which is no message")
+			}
 			reply(m.ID, map[string]any{"protocolVersion": 1, "agentCapabilities": map[string]any{}})
 		case "session/new":
 			if how == "login" {
 				must(enc.Encode(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": "Sign in first"}}))
+				continue
+			}
+			if how == "nosession" {
+				reply(m.ID, map[string]any{})
 				continue
 			}
 			reply(m.ID, map[string]any{"sessionId": "acp-1"})
@@ -177,12 +211,26 @@ func acp(how string) {
 				"sessionId": "acp-1", "toolCall": map[string]any{"kind": kind, "title": "Write note.txt"},
 				"options": []any{map[string]any{"optionId": "yes", "kind": "allow_once"}, map[string]any{"optionId": "no", "kind": "reject_once"}}}}))
 		case "":
+			if m.ID == "file" {
+				update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": fmt.Sprint(" refused with ", m.Error.Code)}})
+				reply(prompt, map[string]any{"stopReason": "end_turn"})
+			}
 			if m.ID == "ask" {
 				if m.Result.Outcome.OptionID == "yes" {
 					must(os.WriteFile("note.txt", []byte("by acp\n"), 0o644))
 				}
 				update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "answer: " + m.Result.Outcome.OptionID}})
-				reply(prompt, map[string]any{"stopReason": "end_turn"})
+				switch how {
+				case "refuse":
+					reply(prompt, map[string]any{"stopReason": "refusal"})
+				case "wants": // something of the client that it does not offer
+					must(enc.Encode(map[string]any{"jsonrpc": "2.0", "id": "file", "method": "fs/read_text_file", "params": map[string]any{"path": "/etc/passwd"}}))
+					continue
+				case "usage":
+					reply(prompt, map[string]any{"stopReason": "end_turn", "usage": map[string]any{"tokens": 3}})
+				default:
+					reply(prompt, map[string]any{"stopReason": "end_turn"})
+				}
 				if how == "stay" {
 					time.Sleep(time.Hour)
 				}
