@@ -202,12 +202,24 @@ func TestBadConfiguration(t *testing.T) {
 	} {
 		t.Run(c.key+"="+c.value, func(t *testing.T) {
 			p := start(t, map[string]string{c.key: c.value})
+			p.send(initialized, initialize)
+			line, err := p.out.ReadString('\n')
+			if err != nil || !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":"init","error":{"code":-32603,"message":"`+c.code+`: `) || !strings.Contains(line, c.key) {
+				t.Errorf("the client is told %s, %v", line, err)
+			}
 			p.ends(1)
 			if log := p.logged(); !strings.Contains(log, `"error_code":"`+c.code+`"`) || !strings.Contains(log, c.key) || !strings.Contains(log, `"level":"FATAL"`) {
 				t.Errorf("the reason is not in the log:\n%s", log)
 			}
 		})
 	}
+}
+
+// A client that asks nothing is told nothing.
+func TestBadConfigurationWithoutRequest(t *testing.T) {
+	p := start(t, map[string]string{"LOG_LEVEL": "LOUD"})
+	p.in.Close()
+	p.ends(1)
 }
 
 func TestUnwritableLogStopsNothing(t *testing.T) {

@@ -5,9 +5,11 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/app"
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/stdio"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -16,6 +18,10 @@ import (
 // trees stays below 64 MB of resident memory, at no cost in time; only work that
 // needs more at once pays for it.
 const memoryLimit = 48 << 20
+
+// refusalPatience is how long a server that cannot start waits for a request to
+// answer with the reason.
+const refusalPatience = 10 * time.Second
 
 // serve is the stdio server. It returns the exit code.
 func serve(environ app.Environ, dirs []string) int {
@@ -34,7 +40,11 @@ func serve(environ app.Environ, dirs []string) int {
 		a.Log.Log(context.Background(), logfile.LevelFatal, "the server cannot start", "error_code", code, "err", err.Error())
 		if person {
 			io.WriteString(stderr, "conduit-mcp: "+string(code)+": "+message+"\n")
+			return 1
 		}
+		ctx, stop := context.WithTimeout(context.Background(), refusalPatience)
+		defer stop()
+		_ = stdio.Refuse(ctx, os.Stdin, out, fault.Object{Status: "error", Code: code, Message: message})
 		return 1
 	}
 	a.LogStart()
