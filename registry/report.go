@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"sync"
-	"time"
 )
 
 // A Remark is an info notice about a result, beyond what its own fields say,
@@ -46,40 +45,4 @@ func AddRemark(ctx context.Context, code, message string, details any) {
 		defer r.mu.Unlock()
 		r.said = append(r.said, Remark{"info_notice", code, message, details})
 	}
-}
-
-// progressEvery spaces the progress notifications of one call.
-const progressEvery = 200 * time.Millisecond
-
-type progress struct {
-	mu   sync.Mutex
-	last time.Time
-	done int64
-	send func(done, total int64, message string)
-}
-
-type progressKey struct{}
-
-// WithProgress returns a context in which [Progress] reports to send, at most
-// five times a second and never backwards. The multiplexer calls it where the
-// caller asked for progress.
-func WithProgress(ctx context.Context, send func(done, total int64, message string)) context.Context {
-	return context.WithValue(ctx, progressKey{}, &progress{send: send, done: -1})
-}
-
-// Progress reports how far the call that ctx belongs to has come. A total of 0
-// means unknown. Where nobody asked for progress it does nothing.
-func Progress(ctx context.Context, done, total int64, message string) {
-	p, ok := ctx.Value(progressKey{}).(*progress)
-	if !ok {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if done <= p.done || (now.Sub(p.last) < progressEvery && done != total) {
-		return
-	}
-	p.last, p.done = now, done
-	p.send(done, total, message)
 }

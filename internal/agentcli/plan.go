@@ -65,7 +65,7 @@ func (e *Engine) plan(ctx context.Context, r Request) (_ *plan, err error) {
 	}()
 	var known bool
 	if p.provider, known = e.config.Providers[r.Provider]; !known {
-		return nil, fault.New(fault.InvalidParameter, "there is no provider %q; the configured ones are %s", clip(r.Provider), e.choice())
+		return nil, fault.New(fault.InvalidParameter, "there is no provider %q; the configured ones are %s", fault.Clip(r.Provider), e.choice())
 	}
 	if p.TaskID == "" {
 		p.TaskID = "task-" + strings.NewReplacer(":", "-", ".", "-").Replace(audit.ISO(p.started)) + "-" + strings.ToLower(rand.Text()[:6])
@@ -75,7 +75,7 @@ func (e *Engine) plan(ctx context.Context, r Request) (_ *plan, err error) {
 	}
 	for name := range r.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(r.Env[name], "\x00") {
-			return nil, fault.New(fault.InvalidParameter, "env: %q is no name of a variable", clip(name))
+			return nil, fault.New(fault.InvalidParameter, "env: %q is no name of a variable", fault.Clip(name))
 		}
 	}
 	if r.DefaultCwd && p.provider.Cwd != "" {
@@ -109,8 +109,6 @@ func (e *Engine) choice() string {
 	}
 	return strings.Join(ids, ", ")
 }
-
-func clip(s string) string { return fault.Clip(s) }
 
 // snapshotOptions leave out what the engine itself writes.
 func (e *Engine) snapshotOptions(cwd place.Place) snapshot.Options {

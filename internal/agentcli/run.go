@@ -248,7 +248,11 @@ func (e *Engine) attempt(ctx context.Context, p *plan, l *live, res *Result, log
 
 	if err != nil {
 		log.Printf("\nnot started: %v\n", err)
-		res.fail(output.Missing, fmt.Sprintf("%s could not be run: %v", p.provider.Binary, err))
+		class := output.Missing
+		if run.End != "" { // it did start
+			class = output.Reported
+		}
+		res.fail(class, fmt.Sprintf("%s could not be run: %v", p.provider.Binary, err))
 		return output.Outcome{}
 	}
 	out := parser.Outcome(stdout.String(), stdout.Left() == 0)

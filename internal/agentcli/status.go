@@ -193,7 +193,7 @@ func (e *Engine) stored(id string, cwd place.Place, f func(*task.Store, place.Pl
 			return err
 		}
 	}
-	return fault.New(fault.FSNotFound, "there is no task %s here; task_list tells the known ones, and cwd names the directory that a task of another server ran in", clip(id))
+	return fault.New(fault.FSNotFound, "there is no task %s here; task_list tells the known ones, and cwd names the directory that a task of another server ran in", fault.Clip(id))
 }
 
 // List returns the tasks known here, the latest first, without events and

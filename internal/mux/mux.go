@@ -154,7 +154,9 @@ func (m *Mux) Tools() []*mcp.Tool {
 // where progress is nil he does not.
 func (m *Mux) CallWithProgress(ctx context.Context, name string, args json.RawMessage, progress func(done, total int64, message string)) (*mcp.CallToolResult, error) {
 	if progress != nil {
-		ctx = registry.WithProgress(ctx, progress)
+		p := newPacer(progress)
+		defer p.end()
+		ctx = registry.WithProgress(ctx, p.report)
 	}
 	return m.Call(ctx, name, args)
 }

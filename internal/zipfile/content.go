@@ -18,27 +18,35 @@ type header struct {
 
 // header reads the local header of e.
 func (e *Entry) header(r io.ReaderAt) (header, error) {
-	var fixed [localLen]byte
-	if n, err := r.ReadAt(fixed[:], e.Begin); n < len(fixed) || string(fixed[:4]) != localSign {
-		return header{}, e.damaged(err)
+	name, extra, err := e.lengths(r)
+	if err != nil {
+		return header{}, err
 	}
-	name := int(le.Uint16(fixed[26:]))
-	b := make([]byte, name+int(le.Uint16(fixed[28:])))
+	b := make([]byte, name+extra)
 	if n, err := r.ReadAt(b, e.Begin+localLen); n < len(b) {
 		return header{}, e.damaged(err)
 	}
-	h := header{localLen + int64(len(b)), b[:name], b[name:]}
-	if e.Begin+h.length+e.Compressed > e.End {
-		return header{}, e.damaged(nil)
+	return header{localLen + int64(len(b)), b[:name], b[name:]}, nil
+}
+
+// lengths reads how long name and extra field of the local header are.
+func (e *Entry) lengths(r io.ReaderAt) (name, extra int, err error) {
+	var fixed [localLen]byte
+	if n, err := r.ReadAt(fixed[:], e.Begin); n < len(fixed) || string(fixed[:4]) != localSign {
+		return 0, 0, e.damaged(err)
 	}
-	return h, nil
+	name, extra = int(le.Uint16(fixed[26:])), int(le.Uint16(fixed[28:]))
+	if e.Begin+localLen+int64(name+extra)+e.Compressed > e.End {
+		return 0, 0, e.damaged(nil)
+	}
+	return name, extra, nil
 }
 
 // Data is where the content of e is in r. Its local header may have another name
 // than the directory.
 func (e *Entry) Data(r io.ReaderAt) (offset int64, err error) {
-	h, err := e.header(r)
-	return e.Begin + h.length, err
+	name, extra, err := e.lengths(r)
+	return e.Begin + localLen + int64(name+extra), err
 }
 
 func (e *Entry) damaged(cause error) error {

@@ -273,7 +273,7 @@ func TestOtherFormatsKeepToTheLimits(t *testing.T) {
 	if o := s.open("a.tgz", OpenOptions{}); o.Files != 3 || o.Bytes != 3000 || !o.ReadOnly {
 		t.Errorf("%+v", o)
 	}
-	if c, err := s.Manager.Close(t.Context(), "", CloseOptions{}); err != nil || !c.Closed {
+	if c, err := s.Workspaces.Close(t.Context(), "", CloseOptions{}); err != nil || !c.Closed {
 		t.Errorf("%+v, %v", c, err)
 	}
 	s.leftovers()
@@ -285,10 +285,10 @@ func TestLocked(t *testing.T) {
 	s.open("a.zip", OpenOptions{})
 	other, err := s.use(t.Context(), "a", false)
 	s.must(err)
-	s.Manager.wait = 20 * time.Millisecond
+	s.Workspaces.wait = 20 * time.Millisecond
 	_, err = s.Sync(t.Context(), "", SyncOptions{})
 	wantCode(t, err, Locked)
-	_, err = s.Manager.Close(t.Context(), "", CloseOptions{})
+	_, err = s.Workspaces.Close(t.Context(), "", CloseOptions{})
 	wantCode(t, err, Locked)
 	wantCode(t, s.Delete(t.Context(), "", "text.txt", false), Locked)
 	if have := s.read("twice"); have != "the second" {
@@ -344,7 +344,7 @@ func TestHosts(t *testing.T) {
 	if !again.host.allowed[o.Path] {
 		t.Error("a session that is open already is not accessible")
 	}
-	if _, err := again.Manager.Close(t.Context(), o.ID[:8], CloseOptions{}); err != nil {
+	if _, err := again.Workspaces.Close(t.Context(), o.ID[:8], CloseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(again.host.allowed) != 0 {
@@ -359,7 +359,7 @@ func TestOpenedWhileItChanges(t *testing.T) {
 	s := newScratch(t)
 	s.put("a.zip", odd(t))
 	var once sync.Once
-	s.Manager.step = func(step string) {
+	s.Workspaces.step = func(step string) {
 		if step == "write stamps" {
 			once.Do(func() { s.put("a.zip", odd(t)) })
 		}

@@ -64,7 +64,7 @@ func BenchmarkOpen(b *testing.B) {
 	for b.Loop() {
 		o := s.open("a.zip", OpenOptions{})
 		b.StopTimer()
-		if _, err := s.Manager.Close(b.Context(), o.Name, CloseOptions{Discard: true}); err != nil {
+		if _, err := s.Workspaces.Close(b.Context(), o.Name, CloseOptions{Discard: true}); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -77,7 +77,7 @@ func BenchmarkOpenLazy(b *testing.B) {
 	for b.Loop() {
 		o := s.open("a.zip", OpenOptions{Lazy: true})
 		b.StopTimer()
-		if _, err := s.Manager.Close(b.Context(), o.Name, CloseOptions{Discard: true}); err != nil {
+		if _, err := s.Workspaces.Close(b.Context(), o.Name, CloseOptions{Discard: true}); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -92,7 +92,7 @@ func BenchmarkLazyOpenAndRead(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		if _, err := s.Manager.Close(b.Context(), o.Name, CloseOptions{Discard: true}); err != nil {
+		if _, err := s.Workspaces.Close(b.Context(), o.Name, CloseOptions{Discard: true}); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

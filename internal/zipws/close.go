@@ -26,7 +26,7 @@ const listed = 20
 
 // Close ends a session and removes its workspace. Where there are changes, and o
 // does not say what becomes of them, the error is UNSAVED_CHANGES.
-func (m *Manager) Close(ctx context.Context, ref string, o CloseOptions) (Closed, error) {
+func (m *Workspaces) Close(ctx context.Context, ref string, o CloseOptions) (Closed, error) {
 	if o.Sync && o.Discard {
 		return Closed{}, fault.New(InvalidParams, "sync and discard exclude each other; give one")
 	}
@@ -96,7 +96,7 @@ type PruneOptions struct {
 }
 
 // Prune removes sessions with all changes in them that were not synced.
-func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err error) {
+func (m *Workspaces) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err error) {
 	r.Pruned = []Pruned{}
 	if !o.All && o.Stale <= 0 {
 		return r, fault.New(InvalidParams, "say which sessions to remove: all, or stale with a duration such as \"24h\" or \"7d\"")
@@ -159,7 +159,7 @@ func (m *Manager) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err
 }
 
 // pruneBroken removes those of our workspaces whose metadata cannot be read.
-func (m *Manager) pruneBroken(ctx context.Context, st *os.Root, names []string, dry bool, r *PruneReport) {
+func (m *Workspaces) pruneBroken(ctx context.Context, st *os.Root, names []string, dry bool, r *PruneReport) {
 	for _, name := range names {
 		p := Pruned{"", name, "its metadata cannot be read"}
 		freed := m.occupied(st, name)
@@ -181,7 +181,7 @@ func (m *Manager) pruneBroken(ctx context.Context, st *os.Root, names []string, 
 }
 
 // occupied is how many bytes the contents of a workspace have.
-func (m *Manager) occupied(st *os.Root, name string) (bytes int64) {
+func (m *Workspaces) occupied(st *os.Root, name string) (bytes int64) {
 	fs.WalkDir(st.FS(), workspacesDir+"/"+name+"/"+contentsDir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil

@@ -24,7 +24,7 @@ const maxDiffed = 2 << 20
 
 // Diff tells what changed at name and below since the archive was opened or
 // synced last, with that many lines of context.
-func (m *Manager) Diff(ctx context.Context, ref string, name Name, lines int) (changes []Change, err error) {
+func (m *Workspaces) Diff(ctx context.Context, ref string, name Name, lines int) (changes []Change, err error) {
 	at, err := name.clean()
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ const (
 
 // Grep searches the text files of a session, in path order. It takes time in
 // proportion to their size, whatever the pattern.
-func (m *Manager) Grep(ctx context.Context, ref string, o GrepOptions) (g Grep, err error) {
+func (m *Workspaces) Grep(ctx context.Context, ref string, o GrepOptions) (g Grep, err error) {
 	pattern := o.Pattern
 	if o.IgnoreCase {
 		pattern = "(?i)" + pattern

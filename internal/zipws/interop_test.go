@@ -59,7 +59,7 @@ func (s *scratch) synced(archive, name, content string) {
 	if _, err := s.Sync(s.t.Context(), "", SyncOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, err := s.Manager.Close(s.t.Context(), "", CloseOptions{}); err != nil {
+	if _, err := s.Workspaces.Close(s.t.Context(), "", CloseOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -230,7 +230,7 @@ func TestOtherFormatsOpen(t *testing.T) {
 		wantCode(t, s.Delete(t.Context(), "", "sub", true), ReadOnly)
 		_, err := s.Sync(t.Context(), "", SyncOptions{})
 		wantCode(t, err, ReadOnly)
-		if _, err := s.Manager.Close(t.Context(), "", CloseOptions{}); err != nil {
+		if _, err := s.Workspaces.Close(t.Context(), "", CloseOptions{}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -21,7 +21,7 @@ type survey struct {
 }
 
 // list surveys the sessions that the Host lets us see.
-func (m *Manager) list(st *os.Root) (*survey, error) {
+func (m *Workspaces) list(st *os.Root) (*survey, error) {
 	v, err := m.survey(st, false)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (m *Manager) list(st *os.Root) (*survey, error) {
 // survey looks at all workspaces, without regard to the Host. What processes
 // that were killed have left is removed on the way. alone is set where the
 // caller has allLock.
-func (m *Manager) survey(st *os.Root, alone bool) (*survey, error) {
+func (m *Workspaces) survey(st *os.Root, alone bool) (*survey, error) {
 	v := &survey{}
 	names, err := namesIn(st, workspacesDir)
 	if err != nil {
@@ -83,7 +83,7 @@ func (m *Manager) survey(st *os.Root, alone bool) (*survey, error) {
 
 // sweep removes what was left of a session that was being opened or closed when
 // its process was killed, and reports whether that is so.
-func (m *Manager) sweep(st *os.Root, name string) bool {
+func (m *Workspaces) sweep(st *os.Root, name string) bool {
 	f, err := m.lock(context.Background(), st, name, true, 0)
 	if err != nil {
 		return false // its process lives
@@ -102,7 +102,7 @@ func (m *Manager) sweep(st *os.Root, name string) bool {
 
 // remove removes the workspace called name, which the caller has locked, with
 // its lock. What others have made stays.
-func (m *Manager) remove(st *os.Root, name string) error {
+func (m *Workspaces) remove(st *os.Root, name string) error {
 	path, trash := filepath.Join(workspacesDir, name), ""
 	if dir, err := st.OpenRoot(path); err == nil {
 		_, is := identify(dir, name)
@@ -132,7 +132,7 @@ func (m *Manager) remove(st *os.Root, name string) error {
 	return m.discard(st, trash)
 }
 
-func (m *Manager) describe(st *os.Root, d metadata) Session {
+func (m *Workspaces) describe(st *os.Root, d metadata) Session {
 	s := Session{ID: d.ID, Name: d.Name, Source: d.Source, State: d.State,
 		Created: Time(d.Created), Accessed: Time(d.Created), Files: d.Files, Bytes: d.Bytes, Lazy: d.Lazy, ReadOnly: d.Format != pack.Zip}
 	if fi, err := st.Lstat(filepath.Join(locksDir, d.Name)); err == nil {
@@ -143,7 +143,7 @@ func (m *Manager) describe(st *os.Root, d metadata) Session {
 
 // Sessions lists the open sessions, by name. Those that a killed process left in
 // the middle of a sync are recovered.
-func (m *Manager) Sessions(ctx context.Context) ([]Session, error) {
+func (m *Workspaces) Sessions(ctx context.Context) ([]Session, error) {
 	st, err := m.state(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []Session{}, nil

@@ -95,7 +95,7 @@ func earlier(b []byte) bool {
 
 // sweepTemporary removes a directory that a process which was killed has left.
 // One that is being made is left to who has allLock.
-func (m *Manager) sweepTemporary(st *os.Root, name string, lock bool) {
+func (m *Workspaces) sweepTemporary(st *os.Root, name string, lock bool) {
 	if lock {
 		all, err := m.lock(context.Background(), st, allLock, true, 0)
 		if err != nil {
@@ -108,7 +108,7 @@ func (m *Manager) sweepTemporary(st *os.Root, name string, lock bool) {
 
 // discard removes a directory that has the mark, which goes last, or nothing in
 // it.
-func (m *Manager) discard(st *os.Root, path string) error {
+func (m *Workspaces) discard(st *os.Root, path string) error {
 	names, err := namesIn(st, path)
 	if err != nil {
 		return err
@@ -137,27 +137,26 @@ func (m *Manager) discard(st *os.Root, path string) error {
 	return st.Remove(path)
 }
 
-// openLock opens the file of a lock, and makes it where there is none.
-func openLock(st *os.Root, path string) (*os.File, error) {
-	f, err := st.OpenFile(path, os.O_RDWR, 0)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
+// makeLock makes the file of a lock where there is none, with the mark.
+func makeLock(st *os.Root, path string) error {
+	if _, err := st.Lstat(path); err == nil {
+		return nil
 	}
 	if err := st.Mkdir(locksDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return err
 	}
-	f, err = st.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := st.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := f.WriteString(lockMark); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	f.WriteString(lockMark) // without it, the file stays when the session is gone
+	return f.Close()
 }
 
-// ownLock reports whether the file of a lock is one that openLock has made.
+// ownLock reports whether the file of a lock is one that makeLock has made.
 func ownLock(st *os.Root, path string) bool {
 	b, err := st.ReadFile(path)
 	return err == nil && string(b) == lockMark

@@ -16,7 +16,7 @@ import (
 // OpenOptions say how an archive is opened.
 type OpenOptions struct {
 	Name     string                  // of the session; empty: made from that of the archive
-	Lazy     bool                    // unpack nothing until [Manager.Path] asks for it
+	Lazy     bool                    // unpack nothing until [Workspaces.Path] asks for it
 	MaxSize  int64                   // instead of Settings.MaxSize, where it is smaller; 0: no
 	Progress func(done, total int64) // called with the number of files done; may be nil
 }
@@ -24,7 +24,7 @@ type OpenOptions struct {
 // Open makes a session of the archive src. An archive with an entry that is not
 // safe, or that exceeds a limit, is refused, and nothing is left behind. What is
 // merely odd is told as a warning.
-func (m *Manager) Open(ctx context.Context, src place.Place, o OpenOptions) (opened Opened, err error) {
+func (m *Workspaces) Open(ctx context.Context, src place.Place, o OpenOptions) (opened Opened, err error) {
 	var warnings []string
 	if why := badSessionName(o.Name); o.Name != "" && why != "" {
 		return opened, fault.New(InvalidParams, "the session name %q %s", clip(o.Name), why)
@@ -105,7 +105,7 @@ func (m *Manager) Open(ctx context.Context, src place.Place, o OpenOptions) (ope
 }
 
 // reserve makes the directory of a new session and locks it.
-func (m *Manager) reserve(ctx context.Context, st *os.Root, src place.Place, name string, d *zipfile.Directory) (*session, error) {
+func (m *Workspaces) reserve(ctx context.Context, st *os.Root, src place.Place, name string, d *zipfile.Directory) (*session, error) {
 	all, err := m.lock(ctx, st, allLock, true, m.wait)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // play does what role is about, and is killed at the step that killVariable
 // numbers.
 func play(role, base string) error {
-	m, h, err := newManager(base)
+	m, h, err := newWorkspaces(base)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func survived(t *testing.T, source []byte, before, after string, s *scratch, wha
 			t.Errorf("the backup is\n%s", kept)
 		}
 	}
-	if _, err := s.Manager.Close(t.Context(), "", CloseOptions{}); err != nil {
+	if _, err := s.Workspaces.Close(t.Context(), "", CloseOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.leftovers()
@@ -228,7 +228,7 @@ func survived(t *testing.T, source []byte, before, after string, s *scratch, wha
 
 // appendAndSync writes a line to a shared file of the session again and again,
 // each time with a file of its own, and syncs.
-func appendAndSync(ctx context.Context, m *Manager, who string) error {
+func appendAndSync(ctx context.Context, m *Workspaces, who string) error {
 	for i := range 10 {
 		if err := m.Write(ctx, "", Name(fmt.Sprintf("%s/%d", who, i)), []byte(who), true); err != nil {
 			return err

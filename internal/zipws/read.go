@@ -14,7 +14,7 @@ import (
 
 // Read writes to w the bytes of the file called name from offset on, at most
 // limit of them unless that is negative, and returns the size of the file.
-func (m *Manager) Read(ctx context.Context, ref string, name Name, offset, limit int64, w io.Writer) (size int64, err error) {
+func (m *Workspaces) Read(ctx context.Context, ref string, name Name, offset, limit int64, w io.Writer) (size int64, err error) {
 	err = m.viewed(ctx, ref, name, func(v *view, n node) error {
 		size = n.size
 		if n.isDir() && string(n.name) == "." {
@@ -73,7 +73,7 @@ const (
 
 // Content reads a file, or a part of it. Of text that is every character whose
 // first byte is in the part, so that consecutive parts join without loss.
-func (m *Manager) Content(ctx context.Context, ref string, name Name, o ContentOptions) (c Content, err error) {
+func (m *Workspaces) Content(ctx context.Context, ref string, name Name, o ContentOptions) (c Content, err error) {
 	limit := int64(mostContent)
 	if o.Limit > 0 {
 		limit = min(limit, o.Limit)

@@ -57,7 +57,7 @@ func TestPartsOfTextJoin(t *testing.T) {
 				t.Errorf("lazy %v: parts of %d bytes make %q", lazy, size, joined.String())
 			}
 		}
-		_, err := s.Manager.Close(t.Context(), "", CloseOptions{})
+		_, err := s.Workspaces.Close(t.Context(), "", CloseOptions{})
 		s.must(err)
 	}
 }

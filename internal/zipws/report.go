@@ -6,7 +6,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 )
 
-// The reports of a Manager are written as JSON by tools and the command line
+// The reports of Workspaces are written as JSON by tools and the command line
 // alike.
 
 // A Time is written in ISO 8601, in UTC with milliseconds.

@@ -31,14 +31,14 @@ func (h *testHost) Revoke(dir string)      { delete(h.allowed, dir) }
 
 // A scratch is a manager over a directory for archives, and one for its state.
 type scratch struct {
-	*Manager
+	*Workspaces
 	t    testing.TB
 	dir  string
 	host *testHost
 }
 
-// newManager is the manager over what is in base.
-func newManager(base string) (*Manager, *testHost, error) {
+// newWorkspaces are those over what is in base.
+func newWorkspaces(base string) (*Workspaces, *testHost, error) {
 	dir := filepath.Join(base, "archives")
 	r, _, err := roots.New(roots.Config{Allowed: []string{dir}, Home: dir, Project: dir})
 	if err != nil {
@@ -63,7 +63,7 @@ func scratchIn(t testing.TB, base string) *scratch {
 	if err := os.MkdirAll(filepath.Join(base, "archives"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m, h, err := newManager(base)
+	m, h, err := newWorkspaces(base)
 	if err != nil {
 		t.Fatal(err)
 	}

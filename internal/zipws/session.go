@@ -15,7 +15,7 @@ import (
 // A session is a workspace that the caller has locked.
 type session struct {
 	metadata
-	m      *Manager
+	m      *Workspaces
 	st     *os.Root
 	root   *os.Root // of the workspace
 	lock   *os.File
@@ -25,7 +25,7 @@ type session struct {
 // use finds the session that ref means and locks it, for itself alone where
 // exclusive is set. A sync that was interrupted is completed or taken back. The
 // caller closes the session.
-func (m *Manager) use(ctx context.Context, ref string, exclusive bool) (*session, error) {
+func (m *Workspaces) use(ctx context.Context, ref string, exclusive bool) (*session, error) {
 	st, err := m.state(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing(ref, nil)
@@ -40,7 +40,7 @@ func (m *Manager) use(ctx context.Context, ref string, exclusive bool) (*session
 	return s, err
 }
 
-func (m *Manager) find(ctx context.Context, st *os.Root, ref string, exclusive bool) (*session, error) {
+func (m *Workspaces) find(ctx context.Context, st *os.Root, ref string, exclusive bool) (*session, error) {
 	v, err := m.list(st)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (m *Manager) find(ctx context.Context, st *os.Root, ref string, exclusive b
 }
 
 // acquire locks the session d.
-func (m *Manager) acquire(ctx context.Context, st *os.Root, d metadata, exclusive bool, wait time.Duration) (*session, error) {
+func (m *Workspaces) acquire(ctx context.Context, st *os.Root, d metadata, exclusive bool, wait time.Duration) (*session, error) {
 	f, err := m.lock(ctx, st, d.Name, exclusive, wait)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func notFound(path string, err error) error {
 
 // Path returns the directory of a session's files. A lazy session becomes one
 // whose files are all unpacked.
-func (m *Manager) Path(ctx context.Context, ref string, progress func(done, total int64)) (string, error) {
+func (m *Workspaces) Path(ctx context.Context, ref string, progress func(done, total int64)) (string, error) {
 	s, err := m.use(ctx, ref, false)
 	if err != nil {
 		return "", err

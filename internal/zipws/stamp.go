@@ -18,7 +18,7 @@ type stamp struct {
 
 func stampOf(fi fs.FileInfo) stamp {
 	i := fileinfo.From(fi)
-	return stamp{i.ID.Inode, fi.Size(), fi.ModTime().UnixNano(), changeTime(fi), modeKnown | uint32(fi.Mode().Perm())}
+	return stamp{i.ID.Inode, fi.Size(), fi.ModTime().UnixNano(), i.Changed.UnixNano(), modeKnown | uint32(fi.Mode().Perm())}
 }
 
 const modeKnown = 1 << 15

@@ -20,7 +20,7 @@ import (
 )
 
 // Status compares the workspace with the archive it was made from.
-func (m *Manager) Status(ctx context.Context, ref string) (Status, error) {
+func (m *Workspaces) Status(ctx context.Context, ref string) (Status, error) {
 	s, err := m.use(ctx, ref, false)
 	if err != nil {
 		return Status{}, err

@@ -33,7 +33,7 @@ type SyncOptions struct {
 //
 // Where others have modified the archive since it was opened the error is
 // CONFLICT_DETECTED; with Force theirs becomes the backup.
-func (m *Manager) Sync(ctx context.Context, ref string, o SyncOptions) (Synced, error) {
+func (m *Workspaces) Sync(ctx context.Context, ref string, o SyncOptions) (Synced, error) {
 	s, err := m.use(ctx, ref, true)
 	if err != nil {
 		return Synced{}, err

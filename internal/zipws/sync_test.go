@@ -258,7 +258,7 @@ func TestSyncTakesItselfBack(t *testing.T) {
 			s.open("a.zip", OpenOptions{})
 			s.write("new.txt", "new")
 			done := false
-			s.Manager.step = func(step string) {
+			s.Workspaces.step = func(step string) {
 				if step == c.step && !done {
 					done = true
 					if err := c.then(s); err != nil {
@@ -287,7 +287,7 @@ func TestCancelled(t *testing.T) {
 	source := odd(t)
 	s.put("a.zip", source)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.Manager.step = func(step string) {
+	s.Workspaces.step = func(step string) {
 		if step == "unpack file" || step == "pack file" {
 			cancel()
 		}
@@ -295,11 +295,11 @@ func TestCancelled(t *testing.T) {
 	if _, err := s.Open(ctx, s.at("a.zip"), OpenOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("open: %v", err)
 	}
-	s.Manager.step = func(string) {}
+	s.Workspaces.step = func(string) {}
 	s.open("a.zip", OpenOptions{})
 	s.write("new.txt", "new")
 	ctx, cancel = context.WithCancel(t.Context())
-	s.Manager.step = func(step string) {
+	s.Workspaces.step = func(step string) {
 		if step == "pack file" {
 			cancel()
 		}
@@ -334,7 +334,7 @@ func TestChangesThatHide(t *testing.T) {
 func TestBackupsRotate(t *testing.T) {
 	for _, unlinked := range []bool{false, true} {
 		s := newScratch(t)
-		s.Manager.unlinked = unlinked
+		s.Workspaces.unlinked = unlinked
 		s.put("a.zip", odd(t))
 		s.open("a.zip", OpenOptions{})
 		var versions []string
@@ -455,9 +455,9 @@ func TestUnsavedChangesAreListed(t *testing.T) {
 	for i := range listed + 5 {
 		s.write(fmt.Sprintf("new%02d", i), "new")
 	}
-	_, err := s.Manager.Close(t.Context(), "", CloseOptions{})
+	_, err := s.Workspaces.Close(t.Context(), "", CloseOptions{})
 	wantCode(t, err, UnsavedChanges, "added new00", "added new19 and 5 more", "sync", "discard")
-	if c, err := s.Manager.Close(t.Context(), "", CloseOptions{Discard: true}); err != nil || !c.Closed || c.Synced {
+	if c, err := s.Workspaces.Close(t.Context(), "", CloseOptions{Discard: true}); err != nil || !c.Closed || c.Synced {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if !bytes.Equal(s.get("a.zip"), odd(t)) {

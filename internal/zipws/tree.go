@@ -22,7 +22,7 @@ func (n node) item(name string) Item {
 
 // List lists what is in the directory called name, or the file of that name,
 // sorted; where recursive is set, all below.
-func (m *Manager) List(ctx context.Context, ref string, name Name, recursive bool) ([]Item, error) {
+func (m *Workspaces) List(ctx context.Context, ref string, name Name, recursive bool) ([]Item, error) {
 	depth := 0
 	if recursive {
 		depth = maxDepth
@@ -53,7 +53,7 @@ func relative(dir, name string) string {
 
 // Tree draws what is below the directory called name, down to depth levels; 0 is
 // all.
-func (m *Manager) Tree(ctx context.Context, ref string, name Name, depth int) (t Tree, err error) {
+func (m *Workspaces) Tree(ctx context.Context, ref string, name Name, depth int) (t Tree, err error) {
 	if depth <= 0 {
 		depth = maxDepth
 	}

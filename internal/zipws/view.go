@@ -113,7 +113,7 @@ func (v *view) open(n node) (io.ReadCloser, error) {
 }
 
 // viewed calls f with the files of a session, and what is at name there.
-func (m *Manager) viewed(ctx context.Context, ref string, name Name, f func(*view, node) error) error {
+func (m *Workspaces) viewed(ctx context.Context, ref string, name Name, f func(*view, node) error) error {
 	at, err := name.clean()
 	if err != nil {
 		return err

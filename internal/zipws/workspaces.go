@@ -52,7 +52,7 @@ type Host interface {
 	Revoke(dir string)
 }
 
-// Options are what a Manager is made of.
+// Options are what Workspaces are made of.
 type Options struct {
 	Settings
 	Data string // see [Settings.Path]; where it is empty no session can be opened
@@ -61,10 +61,10 @@ type Options struct {
 	Now  func() time.Time
 }
 
-// A Manager keeps workspaces. Its methods may be called at the same time, and
-// several processes may use one data directory. Sessions whose archive the Host
-// refuses are as good as none.
-type Manager struct {
+// Workspaces are those of one data directory. Their methods may be called at the
+// same time, and several processes may use one data directory. Sessions whose
+// archive the Host refuses are as good as none.
+type Workspaces struct {
 	Options
 	files *atomicfile.Writer
 	wait  time.Duration // for a lock
@@ -77,9 +77,9 @@ type Manager struct {
 	sizes   map[string]int64 // at most so many bytes are in a session, by id, but for what others write
 }
 
-// New returns a Manager, and tells the Host of the sessions that are open.
-func New(o Options) *Manager {
-	m := &Manager{Options: o, files: atomicfile.New(), wait: 10 * time.Second, step: func(string) {}, allowed: map[string]bool{}, sizes: map[string]int64{}}
+// New returns Workspaces, and tells the Host of the sessions that are open.
+func New(o Options) *Workspaces {
+	m := &Workspaces{Options: o, files: atomicfile.New(), wait: 10 * time.Second, step: func(string) {}, allowed: map[string]bool{}, sizes: map[string]int64{}}
 	if st, err := m.state(false); err == nil {
 		if _, err := m.list(st); err != nil {
 			m.Log.Warn("zip workspaces cannot be listed", "dir", o.Data, "err", err)
@@ -91,7 +91,7 @@ func New(o Options) *Manager {
 
 // state opens the data directory; where it is missing and not to be created the
 // error is like [fs.ErrNotExist].
-func (m *Manager) state(create bool) (*os.Root, error) {
+func (m *Workspaces) state(create bool) (*os.Root, error) {
 	if m.Data == "" {
 		if !create {
 			return nil, fs.ErrNotExist
@@ -110,11 +110,14 @@ func (m *Manager) state(create bool) (*os.Root, error) {
 
 // lock takes the lock called name, waiting for it at most that long. The error
 // is LOCKED where somebody else has it.
-func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive bool, wait time.Duration) (*os.File, error) {
+func (m *Workspaces) lock(ctx context.Context, st *os.Root, name string, exclusive bool, wait time.Duration) (*os.File, error) {
 	path := filepath.Join(locksDir, name)
 	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		f, err := openLock(st, path)
+		if err := makeLock(st, path); err != nil {
+			return nil, err
+		}
+		f, err := st.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -141,12 +144,12 @@ func (m *Manager) lock(ctx context.Context, st *os.Root, name string, exclusive 
 }
 
 // contents is the path of a session's files.
-func (m *Manager) contents(name string) string {
+func (m *Workspaces) contents(name string) string {
 	return filepath.Join(m.Data, workspacesDir, name, contentsDir)
 }
 
 // allow tells the Host which sessions are open.
-func (m *Manager) allow(list []metadata) {
+func (m *Workspaces) allow(list []metadata) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := map[string]bool{}

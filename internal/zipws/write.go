@@ -23,7 +23,7 @@ func (s *session) readOnly() error {
 
 // Write writes the file called name, whole or not at all. Unless mkdir is set,
 // the directory it is in must exist.
-func (m *Manager) Write(ctx context.Context, ref string, name Name, content []byte, mkdir bool) error {
+func (m *Workspaces) Write(ctx context.Context, ref string, name Name, content []byte, mkdir bool) error {
 	return m.viewed(ctx, ref, "", func(v *view, _ node) error {
 		at, err := name.clean()
 		if err != nil {
@@ -99,7 +99,7 @@ func (v *view) fits(ctx context.Context, n int64) error {
 
 // Delete deletes the file or directory called name; of a directory, unless
 // recursive is set, only where nothing is in it.
-func (m *Manager) Delete(ctx context.Context, ref string, name Name, recursive bool) error {
+func (m *Workspaces) Delete(ctx context.Context, ref string, name Name, recursive bool) error {
 	at, err := name.clean()
 	if err != nil {
 		return err

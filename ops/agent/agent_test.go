@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -314,4 +315,32 @@ func TestWarm(t *testing.T) {
 	b.app.Env.Listed() // returns, although the check does not
 	b.app.Env.Listed()
 	agenttest.WaitFor(t, checked) // the check ends with the server
+}
+
+// TestRecordsAreNobodysBusiness: the records of tasks are denied to every path
+// parameter.
+func TestRecordsAreNobodysBusiness(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // elsewhere they have another place
+	}
+	b := newBench(t, `{"providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "args": ["stdin", "out x"]}}}`, nil)
+	b.call(t.Context(), t, agent.RunTool, `{"provider": "fake", "instructions": "x", "taskId": "private"}`)
+	home := os.Getenv("HOME")
+	found, err := filepath.Glob(filepath.Join(home, ".local", "state", "conduit-mcp", "agent", "tasks", "*", "private.json"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("records %q, %v", found, err)
+	}
+	a, err := app.New(app.Options{Environ: map[string]string{"CONDUIT_ALLOWED_PATHS": home, "CONDUIT_PROJECT_ROOT": home, "CONDUIT_TOOLSETS": agent.Toolset,
+		"CONDUIT_LOG_FILE_PATH": "NONE", "PATH": os.Getenv("PATH"), "HOME": home}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	res, err := a.Call(t.Context(), agent.ListTool, json.RawMessage(`{"cwd": "`+filepath.Dir(found[0])+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := res.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, "ERR_FS_ACCESS_DENIED") {
+		t.Error(text)
+	}
 }

@@ -27,6 +27,6 @@ type closeParams struct {
 	Discard bool `json:"discard,omitempty" jsonschema_description:"Lose changes that were not synced."`
 }
 
-func closeSession(ctx context.Context, m *zipws.Manager, in closeParams) (zipws.Closed, error) {
+func closeSession(ctx context.Context, m *zipws.Workspaces, in closeParams) (zipws.Closed, error) {
 	return m.Close(ctx, in.Session, zipws.CloseOptions{Sync: in.Sync, Discard: in.Discard, Progress: progress(ctx)})
 }

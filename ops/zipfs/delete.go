@@ -29,7 +29,7 @@ type deleteResult struct {
 	Path    string `json:"path"`
 }
 
-func remove(ctx context.Context, m *zipws.Manager, in deleteParams) (deleteResult, error) {
+func remove(ctx context.Context, m *zipws.Workspaces, in deleteParams) (deleteResult, error) {
 	err := m.Delete(ctx, in.Session, in.Path, in.Recursive)
 	return deleteResult{Deleted: true, Path: string(in.Path)}, err
 }

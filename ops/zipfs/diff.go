@@ -28,7 +28,7 @@ type diffResult struct {
 	Changes []zipws.Change `json:"changes"`
 }
 
-func diff(ctx context.Context, m *zipws.Manager, in diffParams) (diffResult, error) {
+func diff(ctx context.Context, m *zipws.Workspaces, in diffParams) (diffResult, error) {
 	changes, err := m.Diff(ctx, in.Session, in.Path, in.Lines)
 	return diffResult{changes}, err
 }

@@ -26,6 +26,6 @@ type grepParams struct {
 	Max        int        `json:"max_results,omitempty" jsonschema:"minimum=1,default=100" jsonschema_description:"Most lines."`
 }
 
-func grep(ctx context.Context, m *zipws.Manager, in grepParams) (zipws.Grep, error) {
+func grep(ctx context.Context, m *zipws.Workspaces, in grepParams) (zipws.Grep, error) {
 	return m.Grep(ctx, in.Session, zipws.GrepOptions{Pattern: in.Pattern, Path: in.Path, Glob: in.Glob, IgnoreCase: in.IgnoreCase, Max: in.Max})
 }

@@ -27,7 +27,7 @@ type lsResult struct {
 	Entries []zipws.Item `json:"entries"`
 }
 
-func ls(ctx context.Context, m *zipws.Manager, in lsParams) (lsResult, error) {
+func ls(ctx context.Context, m *zipws.Workspaces, in lsParams) (lsResult, error) {
 	items, err := m.List(ctx, in.Session, in.Path, in.Recursive)
 	return lsResult{items}, err
 }

@@ -27,7 +27,7 @@ type openParams struct {
 	Lazy bool          `json:"lazy,omitempty" jsonschema_description:"Unpack nothing until zipfs_path asks for the directory; the other tools read from the zip."`
 }
 
-func openArchive(ctx context.Context, m *zipws.Manager, in openParams) (zipws.Opened, error) {
+func openArchive(ctx context.Context, m *zipws.Workspaces, in openParams) (zipws.Opened, error) {
 	at, err := in.Path.Place()
 	if err != nil {
 		return zipws.Opened{}, err

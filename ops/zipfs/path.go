@@ -26,7 +26,7 @@ type pathResult struct {
 	Path string `json:"path"`
 }
 
-func path(ctx context.Context, m *zipws.Manager, in pathParams) (pathResult, error) {
+func path(ctx context.Context, m *zipws.Workspaces, in pathParams) (pathResult, error) {
 	p, err := m.Path(ctx, in.Session, progress(ctx))
 	return pathResult{p}, err
 }

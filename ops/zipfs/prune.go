@@ -23,7 +23,7 @@ type pruneParams struct {
 	DryRun bool   `json:"dry_run,omitempty" jsonschema_description:"Only tell what would be removed."`
 }
 
-func prune(ctx context.Context, m *zipws.Manager, in pruneParams) (r zipws.PruneReport, err error) {
+func prune(ctx context.Context, m *zipws.Workspaces, in pruneParams) (r zipws.PruneReport, err error) {
 	o := zipws.PruneOptions{All: in.All, DryRun: in.DryRun}
 	if in.Stale != "" {
 		if o.Stale, err = zipws.ParseAge(in.Stale); err != nil {

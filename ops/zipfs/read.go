@@ -29,6 +29,6 @@ type readParams struct {
 	Limit    int64      `json:"limit,omitempty" jsonschema:"minimum=1" jsonschema_description:"Most bytes."`
 }
 
-func read(ctx context.Context, m *zipws.Manager, in readParams) (zipws.Content, error) {
+func read(ctx context.Context, m *zipws.Workspaces, in readParams) (zipws.Content, error) {
 	return m.Content(ctx, in.Session, in.Path, zipws.ContentOptions{Base64: in.Encoding == "base64", Offset: in.Offset, Limit: in.Limit})
 }

@@ -23,7 +23,7 @@ type sessionsResult struct {
 	Sessions []zipws.Session `json:"sessions"`
 }
 
-func sessions(ctx context.Context, m *zipws.Manager, _ sessionsParams) (sessionsResult, error) {
+func sessions(ctx context.Context, m *zipws.Workspaces, _ sessionsParams) (sessionsResult, error) {
 	all, err := m.Sessions(ctx)
 	return sessionsResult{all}, err
 }

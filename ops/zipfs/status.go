@@ -21,6 +21,6 @@ type statusParams struct {
 	sessionRef
 }
 
-func status(ctx context.Context, m *zipws.Manager, in statusParams) (zipws.Status, error) {
+func status(ctx context.Context, m *zipws.Workspaces, in statusParams) (zipws.Status, error) {
 	return m.Status(ctx, in.Session)
 }

@@ -27,6 +27,6 @@ type syncParams struct {
 	DryRun bool `json:"dry_run,omitempty" jsonschema_description:"Only tell what would be written."`
 }
 
-func sync(ctx context.Context, m *zipws.Manager, in syncParams) (zipws.Synced, error) {
+func sync(ctx context.Context, m *zipws.Workspaces, in syncParams) (zipws.Synced, error) {
 	return m.Sync(ctx, in.Session, zipws.SyncOptions{Force: in.Force, DryRun: in.DryRun, Progress: progress(ctx)})
 }

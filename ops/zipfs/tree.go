@@ -23,6 +23,6 @@ type treeParams struct {
 	Depth int        `json:"max_depth,omitempty" jsonschema:"minimum=1" jsonschema_description:"Most levels; all where it is left out."`
 }
 
-func tree(ctx context.Context, m *zipws.Manager, in treeParams) (zipws.Tree, error) {
+func tree(ctx context.Context, m *zipws.Workspaces, in treeParams) (zipws.Tree, error) {
 	return m.Tree(ctx, in.Session, in.Path, in.Depth)
 }

@@ -35,7 +35,7 @@ type writeResult struct {
 	Size    int64 `json:"size_bytes"`
 }
 
-func write(ctx context.Context, m *zipws.Manager, in writeParams) (writeResult, error) {
+func write(ctx context.Context, m *zipws.Workspaces, in writeParams) (writeResult, error) {
 	content := []byte(in.Content)
 	if in.Encoding == "base64" {
 		var err error

@@ -29,15 +29,15 @@ func init() {
 }
 
 // declare registers the tool of one op and the op.
-func declare[In, Out any](d registry.Desc, run func(context.Context, *zipws.Manager, In) (Out, error)) {
+func declare[In, Out any](d registry.Desc, run func(context.Context, *zipws.Workspaces, In) (Out, error)) {
 	registry.RegisterTool(registry.Tool{Name: d.Tool, Toolset: Toolset, Summary: d.Summary, Structured: true, Errors: zipws.Errors})
 	registry.Register(d, builder(run))
 }
 
 // builder makes an op that works on the server's one manager.
-func builder[In, Out any](run func(context.Context, *zipws.Manager, In) (Out, error)) func(zipws.Settings, *registry.Env) (registry.Func[In, Out], error) {
+func builder[In, Out any](run func(context.Context, *zipws.Workspaces, In) (Out, error)) func(zipws.Settings, *registry.Env) (registry.Func[In, Out], error) {
 	return func(s zipws.Settings, env *registry.Env) (registry.Func[In, Out], error) {
-		m, err := registry.Shared(env, func(env *registry.Env) (*zipws.Manager, error) {
+		m, err := registry.Shared(env, func(env *registry.Env) (*zipws.Workspaces, error) {
 			return zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: env.Paths, Log: env.Log, Now: env.Now}), nil
 		})
 		return func(ctx context.Context, in In) (Out, error) { return run(ctx, m, in) }, err

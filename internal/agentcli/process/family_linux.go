@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runs counts the runs under way, to which a process that left everything behind
-// may belong.
+// runs are those under way, to one of which a process that left everything behind
+// belongs.
 var runs struct {
 	sync.Mutex
 	n    int
+	pids map[int]bool // of the processes that were started here, which others wait for
 	once sync.Once
 }
 
@@ -21,16 +22,35 @@ var runs struct {
 // first one, so that it is known where a daemon came from: its group, session
 // and environment may all be its own.
 func (g *group) adopt() {
-	runs.once.Do(func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+	runs.once.Do(func() {
+		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+		runs.pids = map[int]bool{}
+	})
 	runs.Lock()
 	defer runs.Unlock()
 	runs.n++
+}
+
+func (g *group) started() {
+	g.id = g.cmd.Process.Pid
+	runs.Lock()
+	defer runs.Unlock()
+	runs.pids[g.id] = true
 }
 
 func (g *group) release() {
 	runs.Lock()
 	defer runs.Unlock()
 	runs.n--
+	delete(runs.pids, g.id)
+}
+
+// ours reports whether a child of this process, which s describes, was started
+// here and not orphaned. What other packages start stays in this group.
+func ours(pid int, s, self status) bool {
+	runs.Lock()
+	defer runs.Unlock()
+	return s.group == self.group || runs.pids[pid] || s.group == pid && s.session == self.session && len(runs.pids) < runs.n
 }
 
 // alive reports whether a process of the group or with its mark runs, or a daemon
@@ -57,24 +77,23 @@ func find(mark string, id int, daemons bool) []int {
 		return nil
 	}
 	defer proc.Close()
-	self := os.Getpid()
-	own := state(strconv.Itoa(self)).session
+	here := os.Getpid()
+	self := state(strconv.Itoa(here))
 	names, _ := proc.Readdirnames(-1)
 	var pids []int
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid == self {
+		if err != nil || pid == here {
 			continue
 		}
 		s := state(name)
-		adopted := s.parent == self && s.session != own
 		if s.dead {
-			if adopted {
+			if s.parent == here && !ours(pid, s, self) {
 				_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 			}
 			continue
 		}
-		if id != 0 && s.group == id || daemons && adopted || mark != "" && hasMark(name, mark) {
+		if id != 0 && s.group == id || daemons && s.parent == here && s.session != self.session || mark != "" && hasMark(name, mark) {
 			pids = append(pids, pid)
 		}
 	}

@@ -22,8 +22,7 @@ func newGroup(cmd *exec.Cmd, s Spec) *group {
 	return g
 }
 
-func (g *group) started() { g.id = g.cmd.Process.Pid }
-func (g *group) close()   { g.release() }
+func (g *group) close() { g.release() }
 
 func (g *group) end() { endFamily(g, g.Clock, g.Grace, g.Hurry) }
 

@@ -328,3 +328,32 @@ func TestDaemons(t *testing.T) {
 		t.Error("a daemon is left after the last run")
 	}
 }
+
+// TestNoZombies: what was orphaned by its parents comes to this process, and is
+// not left for somebody else to bury.
+func TestNoZombies(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return
+	}
+	for _, step := range []string{"child group hang", "child group out x", "child session hang", "daemon one"} {
+		dir := t.TempDir()
+		args := []string{step, "child group child group hang", "out x"}
+		if step == "daemon one" {
+			args = append(args, "waitfor one")
+		}
+		for range 2 {
+			if _, err := process.Run(t.Context(), process.Spec{Path: agenttest.Fake, Args: args, Dir: dir, Env: []string{"M=zombies"}, Mark: "M=zombies"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stats, err := filepath.Glob("/proc/[0-9]*/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range stats {
+			if b, err := os.ReadFile(name); err == nil && strings.Contains(string(b), fmt.Sprintf(") Z %d ", os.Getpid())) {
+				t.Errorf("%s: %s", step, b)
+			}
+		}
+	}
+}

@@ -16,9 +16,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
 	"github.com/conduit-mcp/conduit-mcp/internal/parallel"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 const (
@@ -53,15 +55,15 @@ func openGit(ctx context.Context, dir string, o Options) *Git {
 	g := &Git{dir: dir, nested: map[string]*Git{}}
 	// Before the first commit the last of the arguments is an error, after the
 	// others were answered.
-	var config string
+	var settings string
 	reading := parallel.New()
-	reading.Go(func() (err error) { config, err = g.gitIn(ctx, dir, nil, nil, "config", "-z", "--list"); return err })
-	out, err := g.gitIn(ctx, dir, nil, nil, "rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-object-format", "--show-prefix", "HEAD^{tree}")
+	reading.Go(func() (err error) { settings, err = g.gitIn(ctx, dir, nil, nil, "config", "-z", "--list"); return err })
+	out, err := g.gitIn(ctx, dir, nil, nil, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix", "HEAD^{tree}")
 	lines := strings.Split(out, "\n")
-	if reading.Wait() != nil || len(lines) < 6 || lines[0] == "" {
+	if reading.Wait() != nil || len(lines) < 5 || lines[0] == "" {
 		return nil
 	}
-	g.top, g.gitDir, g.commonDir, g.prefix = filepath.FromSlash(lines[0]), filepath.FromSlash(lines[1]), filepath.FromSlash(lines[2]), lines[4]
+	g.top, g.gitDir, g.commonDir, g.prefix = filepath.FromSlash(lines[0]), filepath.FromSlash(lines[1]), config.Abs(filepath.FromSlash(lines[2]), dir), lines[3]
 	if !below(g.top, dir) {
 		return nil // its configuration names another working tree
 	}
@@ -75,7 +77,7 @@ func openGit(ctx context.Context, dir string, o Options) *Git {
 			g.hidden = append(g.hidden, filepath.ToSlash(rel))
 		}
 	}
-	if g.view, err = g.newView(lines[3], config); err != nil {
+	if g.view, err = g.newView(settings); err != nil {
 		return nil
 	}
 	return g
@@ -89,8 +91,7 @@ func below(dir, path string) bool {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
+	return place.Within(path, dir)
 }
 
 // Top is the directory of the repository.

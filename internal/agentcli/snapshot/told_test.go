@@ -116,3 +116,48 @@ func TestBaselineOfSubmodules(t *testing.T) {
 		t.Errorf("%q, %v", list(d), err)
 	}
 }
+
+// TestKindsOfRepositories: what a repository says of how its files are read
+// counts, and so does how it keeps them.
+func TestKindsOfRepositories(t *testing.T) {
+	for name, make := range map[string]func(x tree) tree{
+		"SHA-256": func(x tree) tree { x.git("init", "-q", "--object-format=sha256"); return x.commit() },
+		"a linked working tree": func(x tree) tree {
+			x.commit()
+			dir := filepath.Join(filepath.Dir(x.dir), "linked")
+			x.git("worktree", "add", "-q", dir)
+			return tree{x, dir}
+		},
+		"a split index": func(x tree) tree { x.commit().git("update-index", "--split-index"); return x },
+		"line ends": func(x tree) tree {
+			x.git("init", "-q")
+			x.git("config", "core.autocrlf", "true")
+			x.commit()
+			x.write("a", "one\r\n") // the same, for git
+			return x
+		},
+		"a setting without a value": func(x tree) tree {
+			x.commit()
+			x.write(".git/config", x.read(".git/config")+"[core]\n\tfilemode\n")
+			return x
+		},
+		"bytes in a setting": func(x tree) tree {
+			x.commit().git("config", "core.excludesFile", "/no such/\"file\\\n[core]")
+			return x
+		},
+	} {
+		x := make(newTree(t, map[string]string{"a": "one\n", "b": "b\n"}))
+		got, d := x.changes(snapshot.Options{}, func() { x.write("b", "two\n"); _ = os.Chmod(filepath.Join(x.dir, "b"), 0o755) })
+		if !slices.Equal(got, []string{"modified b"}) || !strings.Contains(d.Diff, "\n-b\n+two\n") || !strings.Contains(d.Diff, "new mode 100755") {
+			t.Errorf("%s: %q\n%s", name, got, d.Diff)
+		}
+		s := snapshot.Open(t.Context(), x.dir, snapshot.Options{})
+		status, err := s.Status(t.Context())
+		committed, cerr := s.Committed(t.Context())
+		all, derr := s.Compare(t.Context(), committed, take(t, s))
+		if want := x.git("--no-optional-locks", "status", "--porcelain"); status != want || err != nil || cerr != nil || derr != nil || !slices.Equal(list(all), []string{"modified b"}) {
+			t.Errorf("%s: status %q, %q, %v %v %v", name, status, list(all), err, cerr, derr)
+		}
+		s.Close()
+	}
+}

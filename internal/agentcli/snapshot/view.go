@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,8 +23,8 @@ import (
 type view struct {
 	g       *Git
 	dir     string
-	config  []string // environment entries of the settings
 	index   string
+	linked  bool     // the references are the repository's
 	first   string   // tree of the first snapshot
 	ignored []string // what the rules left out at that time
 	links   []string // entries of the last snapshot that are repositories
@@ -35,7 +36,7 @@ var settings = []string{
 	"core.bigfilethreshold", "core.checkroundtripencoding", "core.protecthfs", "core.protectntfs", "status.showuntrackedfiles", "status.renames", "diff.renames", "diff.renamelimit",
 }
 
-func (g *Git) newView(format, list string) (_ *view, err error) {
+func (g *Git) newView(list string) (_ *view, err error) {
 	v := &view{g: g}
 	if v.dir, err = os.MkdirTemp("", "conduit-index-"); err != nil {
 		return nil, err
@@ -46,20 +47,23 @@ func (g *Git) newView(format, list string) (_ *view, err error) {
 		}
 	}()
 	v.index = filepath.Join(v.dir, "index")
-	n := 0
+	config, format := "", "[core]\n\trepositoryformatversion = 0\n"
 	for entry := range strings.SplitSeq(list, "\x00") {
-		if key, value, ok := strings.Cut(entry, "\n"); ok && slices.Contains(settings, key) {
-			v.config = append(v.config, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, value))
-			n++
+		key, value, ok := strings.Cut(entry, "\n")
+		if !ok {
+			value = "true"
+		}
+		section, name, _ := strings.Cut(key, ".")
+		switch {
+		case slices.Contains(settings, key):
+			config += fmt.Sprintf("[%s]\n\t%s = \"%s\"\n", section, name, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value))
+		case key == "extensions.objectformat" && value == "sha256":
+			format = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectFormat = sha256\n"
 		}
 	}
-	v.config = append(v.config, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n))
-	config := "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = " + format + "\n"
-	if format == "sha1" {
-		config = "[core]\n\trepositoryformatversion = 0\n"
-	}
-	for name, content := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config, "refs/x": "", "objects/x": "", "info/x": "",
-		"plain/HEAD": "ref: refs/heads/none\n", "plain/config": config, "plain/refs/x": "", "plain/objects/x": ""} {
+	const head = "ref: refs/heads/none\n"
+	for name, content := range map[string]string{"HEAD": head, "config": format + config, "objects/x": "", "info/x": "",
+		"plain/HEAD": head, "plain/config": format + "[core]\n\tattributesFile = " + os.DevNull + "\n", "plain/refs/x": "", "plain/objects/x": ""} {
 		full := filepath.Join(v.dir, name)
 		if err = os.MkdirAll(filepath.Dir(full), 0o700); err == nil {
 			err = os.WriteFile(full, []byte(content), 0o600)
@@ -67,6 +71,18 @@ func (g *Git) newView(format, list string) (_ *view, err error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	// Where links can be made, and references are files, git finds the commit of
+	// HEAD by itself.
+	v.linked = !strings.Contains(list, "\x00extensions.refstorage\n")
+	for _, name := range []string{"refs", "packed-refs"} {
+		v.linked = v.linked && os.Symlink(filepath.Join(g.commonDir, name), filepath.Join(v.dir, name)) == nil
+	}
+	if err = os.Mkdir(filepath.Join(v.dir, "refs"), 0o700); errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range []string{"exclude", "attributes"} {
 		if err = copyFile(filepath.Join(g.commonDir, "info", name), filepath.Join(v.dir, "info", name)); err != nil {
@@ -86,14 +102,13 @@ func (g *Git) newView(format, list string) (_ *view, err error) {
 // file has a say in how it is compared.
 func (v *view) objects(ctx context.Context, stdin []byte, out io.Writer, limit int64, args ...string) error {
 	plain := filepath.Join(v.dir, "plain")
-	env := []string{"GIT_DIR=" + plain, "GIT_OBJECT_DIRECTORY=" + filepath.Join(v.g.commonDir, "objects"), "GIT_ATTR_NOSYSTEM=1",
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.attributesFile", "GIT_CONFIG_VALUE_0=" + os.DevNull}
+	env := []string{"GIT_DIR=" + plain, "GIT_OBJECT_DIRECTORY=" + filepath.Join(v.g.commonDir, "objects"), "GIT_ATTR_NOSYSTEM=1"}
 	return v.g.run(ctx, plain, env, stdin, out, limit, args...)
 }
 
 // env is the environment in which git works on the working tree top.
 func (v *view) env(top string) []string {
-	return append([]string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(v.g.commonDir, "objects"), "GIT_WORK_TREE=" + top, "GIT_INDEX_FILE=" + v.index}, v.config...)
+	return []string{"GIT_DIR=" + v.dir, "GIT_OBJECT_DIRECTORY=" + filepath.Join(v.g.commonDir, "objects"), "GIT_WORK_TREE=" + top, "GIT_INDEX_FILE=" + v.index}
 }
 
 func (v *view) git(ctx context.Context, stdin []byte, args ...string) (string, error) {
@@ -103,13 +118,20 @@ func (v *view) git(ctx context.Context, stdin []byte, args ...string) (string, e
 // Status is the repository's, without what is left out. Of repositories in it
 // only the commit counts.
 func (g *Git) Status(ctx context.Context) (string, error) {
-	head := "ref: refs/heads/none"
-	if commit, err := g.at(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
-		head = strings.TrimSpace(commit)
-	}
-	// Other commands may be reading it.
+	// Other commands may be reading the view's.
 	fresh := filepath.Join(g.view.dir, "HEAD.new")
-	if err := os.WriteFile(fresh, []byte(head+"\n"), 0o600); err != nil {
+	_ = os.Remove(fresh)
+	var err error
+	if g.view.linked {
+		err = copyFile(filepath.Join(g.gitDir, "HEAD"), fresh)
+	} else {
+		head := "ref: refs/heads/none"
+		if commit, err := g.at(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err == nil {
+			head = strings.TrimSpace(commit)
+		}
+		err = os.WriteFile(fresh, []byte(head+"\n"), 0o600)
+	}
+	if err != nil {
 		return "", err
 	}
 	if err := os.Rename(fresh, filepath.Join(g.view.dir, "HEAD")); err != nil {
@@ -308,18 +330,21 @@ func (g *Git) takeNested(ctx context.Context, outer *Snapshot) error {
 // copyFile copies a file with its time, by which git tells entries of an index
 // that may have changed after it was written. One that is not there is none.
 func copyFile(from, to string) error {
-	in, err := os.Open(from)
+	fi, err := os.Stat(from)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	if err == nil && !fi.Mode().IsRegular() { // opening a FIFO would not end
+		err = fmt.Errorf("%s is no regular file", from)
+	}
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	fi, err := in.Stat()
-	if err != nil {
-		return err
-	}
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
+
+	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
 // Claim takes the directory tree for one run, of all processes that keep their
@@ -33,7 +33,7 @@ func Claim(claims *os.Root, tree string) (release func(), ok bool, err error) {
 		switch other, err := claimed(claims, name); {
 		case err != nil:
 			return nil, false, err
-		case other != "" && (other == tree || within(other, tree) || within(tree, other)):
+		case other != "" && (place.Within(other, tree) || place.Within(tree, other)):
 			return nil, false, nil
 		}
 	}
@@ -65,10 +65,4 @@ func claimed(claims *os.Root, name string) (string, error) {
 	// The first byte is what Windows keeps others from reading.
 	tree, err := io.ReadAll(io.NewSectionReader(f, 1, 1<<16))
 	return string(tree), err
-}
-
-// within reports whether path lies below dir.
-func within(dir, path string) bool {
-	sep := string(filepath.Separator)
-	return filepath.IsAbs(dir) && strings.HasPrefix(path, strings.TrimSuffix(dir, sep)+sep)
 }

@@ -3,7 +3,6 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,29 +11,11 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/cmd"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli"
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/agenttest"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/agent"
 )
 
-// fake is the program that plays agents.
-var fake string
-
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "agentcmd-test-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	fake = filepath.Join(dir, "fakecli.exe")
-	if out, err := exec.Command("go", "build", "-o", fake, "../../../internal/agentcli/testdata/fakecli").CombinedOutput(); err != nil {
-		fmt.Fprintln(os.Stderr, string(out))
-		return 1
-	}
-	os.Setenv("HOME", dir) // nothing of these tests belongs to the user
-	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(agenttest.Main(m)) }
 
 // A terminal runs commands in a scratch directory.
 type terminal struct {
@@ -48,7 +29,7 @@ func newTerminal(t *testing.T, conf string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf = strings.ReplaceAll(conf, "$FAKE", fake)
+	conf = strings.ReplaceAll(conf, "$FAKE", agenttest.Fake)
 	if err := os.WriteFile(filepath.Join(dir, "mcp-conduit.config.json"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}

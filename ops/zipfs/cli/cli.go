@@ -46,7 +46,7 @@ func Commands(cli *registry.CLI) []*cobra.Command {
 // commands are what the commands share.
 type commands struct {
 	*registry.CLI
-	manager *zipws.Manager
+	manager *zipws.Workspaces
 }
 
 // A run is one command being run with its arguments.
