@@ -534,14 +534,16 @@ func connected(t *testing.T, m *mux.Mux, o *mcp.ClientOptions) *mcp.ClientSessio
 }
 
 func TestMount(t *testing.T) {
-	told := make(chan float64, 10)
+	told, seen := make(chan float64, 10), make(chan struct{})
 	m := served(t, mux.Options{}, func(ctx context.Context) (object, error) {
 		registry.Progress(ctx, 1, 2, "half")
+		<-seen // nothing is sent once the call has ended
 		return object{"x"}, nil
 	})
 	s := connected(t, m, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 		if r.Params.ProgressToken == "tok" && r.Params.Total == 2 {
 			told <- r.Params.Progress
+			close(seen)
 		}
 	}})
 	p := &mcp.CallToolParams{Name: "t", Arguments: json.RawMessage(run)}
