@@ -23,7 +23,7 @@ type Dir struct {
 	dirty atomic.Bool // a name in it has changed
 
 	identify sync.Once
-	slot     slotOf // of its names, once one was locked
+	identity identity // of its names, once one was locked
 
 	made    []made // what Open made to have it
 	telling sync.Once

@@ -2,10 +2,8 @@ package atomicfile
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -43,7 +41,7 @@ func newTable(dir string, log *slog.Logger) *table {
 	return t
 }
 
-// A holding is the key of what a context holds, and its value.
+// A holding is the key of what a context holds.
 type holding struct{ w *Writer }
 
 // Lock keeps all others from changing what is called as places until unlock is
@@ -56,17 +54,17 @@ func (w *Writer) Lock(ctx context.Context, places ...place.Place) (held context.
 		return ctx, func() {}, nil
 	}
 	list := make([]uint8, len(places))
-	parents := map[string]slotOf{}
+	parents := map[string]identity{}
 	for i, p := range places {
 		dir := p.Parent()
 		of, ok := parents[dir.Abs]
 		if !ok {
-			of = directory(dir)
+			of = identify(dir)
 			parents[dir.Abs] = of
 		}
-		list[i] = of(base(p))
+		list[i] = of.slot(base(p))
 	}
-	return w.take(ctx, list...)
+	return w.take(ctx, list)
 }
 
 // Lock is [Writer.Lock] for what is called name in d.
@@ -75,81 +73,98 @@ func (d *Dir) Lock(ctx context.Context, name string) (held context.Context, unlo
 		return ctx, func() {}, nil
 	}
 	d.identify.Do(func() {
-		i, err := fileinfo.OfFile(d.file)
-		if err != nil {
-			i = fileinfo.Info{}
+		d.identity.abs = d.place.Abs
+		if i, err := fileinfo.OfFile(d.file); err == nil {
+			d.identity.id = i.ID
 		}
-		d.slot = slotIn(i.ID, d.place.Abs, "")
 	})
-	return d.w.take(ctx, d.slot(name))
+	return d.w.take(ctx, []uint8{d.identity.slot(name)})
 }
 
-// A slotOf tells the slot of a name in a directory.
-type slotOf func(name string) uint8
+// An identity is what the names in a directory belong to: the directory id, or
+// where that is not known the one called abs, or below in it.
+type identity struct {
+	id         fileinfo.ID
+	abs, below string
+}
 
-// directory is for the directory dir; where it does not exist yet, its names
-// belong to the nearest one above that does.
-func directory(dir place.Place) slotOf {
+// identify returns the identity of dir; where it does not exist yet, its names
+// belong to the nearest directory above that does.
+func identify(dir place.Place) identity {
 	below := ""
 	for {
 		fi, err := dir.Stat()
 		if err == nil {
-			return slotIn(fileinfo.From(fi).ID, dir.Abs, below)
+			return identity{fileinfo.From(fi).ID, dir.Abs, below}
 		}
 		if !errors.Is(err, fs.ErrNotExist) || dir.Name == "." {
-			return slotIn(fileinfo.ID{}, dir.Abs, below)
+			return identity{fileinfo.ID{}, dir.Abs, below}
 		}
 		below = filepath.Join(filepath.Base(dir.Name), below)
 		dir = dir.Parent()
 	}
 }
 
-// slotIn is for the directory id, called abs, or for below in it. Names that
-// differ in case only are one, which some file systems make them.
-func slotIn(id fileinfo.ID, abs, below string) slotOf {
-	return func(name string) uint8 {
-		h := fnv.New64a()
-		if id == (fileinfo.ID{}) {
-			h.Write([]byte(strings.ToLower(abs)))
-		} else {
-			var b [16]byte
-			binary.LittleEndian.PutUint64(b[:], id.Device)
-			binary.LittleEndian.PutUint64(b[8:], id.Inode)
-			h.Write(b[:])
+// slot tells the slot of a name. Names that differ in case only are one, which
+// some file systems make them. All servers must come to the same.
+func (i identity) slot(name string) uint8 {
+	h := uint64(14695981039346656037) // FNV-1a, which needs no allocation
+	mix := func(s string) {
+		for k := range len(s) {
+			h = (h ^ uint64(s[k])) * 1099511628211
 		}
-		h.Write([]byte(strings.ToLower(filepath.Join(below, name))))
-		sum := h.Sum64()
-		return uint8((sum ^ sum>>32) % slots)
 	}
+	if i.id == (fileinfo.ID{}) {
+		mix(strings.ToLower(i.abs))
+	} else {
+		for shift := 0; shift < 64; shift += 8 {
+			h = (h ^ i.id.Device>>shift&0xff) * 1099511628211
+			h = (h ^ i.id.Inode>>shift&0xff) * 1099511628211
+		}
+	}
+	if i.below != "" {
+		mix(strings.ToLower(i.below))
+		mix(string(os.PathSeparator))
+	}
+	mix(strings.ToLower(name))
+	return uint8((h ^ h>>32) % slots)
 }
 
 // take locks the slots of list, in ascending order like everybody.
-func (w *Writer) take(ctx context.Context, list ...uint8) (held context.Context, unlock func(), err error) {
+func (w *Writer) take(ctx context.Context, list []uint8) (held context.Context, unlock func(), err error) {
 	slices.Sort(list)
-	taken := 0
 	list = slices.Compact(list)
-	unlock = func() {
-		for _, n := range list[:taken] {
-			if f := w.table.files[n]; f != nil {
-				filelock.Unlock(f)
-			}
-			<-w.table.own[n]
-		}
-	}
-	for _, n := range list {
-		select {
-		case w.table.own[n] <- struct{}{}:
-		case <-ctx.Done():
-			unlock()
-			return ctx, nil, ctx.Err()
-		}
-		taken++
-		if err := w.table.lock(ctx, n); err != nil {
-			unlock()
+	for i, n := range list {
+		if err := w.table.take(ctx, n); err != nil {
+			w.table.release(list[:i])
 			return ctx, nil, err
 		}
 	}
-	return context.WithValue(ctx, holding{w}, true), unlock, nil
+	return context.WithValue(ctx, holding{w}, true), func() { w.table.release(list) }, nil
+}
+
+// take locks slot n. The error is that of ctx.
+func (t *table) take(ctx context.Context, n uint8) error {
+	select {
+	case t.own[n] <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := t.lock(ctx, n)
+	if err != nil {
+		<-t.own[n]
+	}
+	return err
+}
+
+// release gives the slots of list back.
+func (t *table) release(list []uint8) {
+	for _, n := range list {
+		if f := t.files[n]; f != nil {
+			filelock.Unlock(f)
+		}
+		<-t.own[n]
+	}
 }
 
 // lock locks slot n, which the caller has, between processes, where that can be
@@ -187,7 +202,7 @@ func (t *table) open(n uint8) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenFile(fmt.Sprintf("%02x", n), os.O_RDWR|os.O_CREATE|place.Nonblock, 0o600)
+	return root.OpenFile(fmt.Sprintf("%02x", n), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // close closes the files that nobody has locked.

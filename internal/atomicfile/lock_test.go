@@ -15,7 +15,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
-func placeIn(t *testing.T, dir, name string) place.Place {
+func placeIn(t testing.TB, dir, name string) place.Place {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -160,5 +160,40 @@ func TestLocksHeal(t *testing.T) {
 		if err := os.RemoveAll(locks); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+func BenchmarkLock(b *testing.B) {
+	dir := b.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "d"), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	p := placeIn(b, dir, filepath.Join("d", "f"))
+	for what, w := range map[string]*Writer{"own": New(), "shared": NewShared(filepath.Join(b.TempDir(), "l"), slog.New(slog.DiscardHandler))} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, unlock, err := w.Lock(b.Context(), p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				unlock()
+			}
+		})
+		b.Run(what+" in dir", func(b *testing.B) {
+			b.ReportAllocs()
+			d, err := w.Open(p.Parent(), false)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			for b.Loop() {
+				_, unlock, err := d.Lock(b.Context(), "f")
+				if err != nil {
+					b.Fatal(err)
+				}
+				unlock()
+			}
+		})
 	}
 }

@@ -29,6 +29,7 @@ type Change struct {
 	parts    int
 	names    int // given to what is kept
 	bytes    int64
+	touched  int // steps, kept or not
 	live     int // steps recorded
 	known    map[string]*knowledge
 
@@ -54,6 +55,15 @@ func (j *Journal) Begin(op string) *Change {
 func (c *Change) Done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.touched > 0 {
+		own := &latest{op: c.op}
+		if c.live > 0 {
+			own.id = c.id
+		}
+		c.j.mu.Lock()
+		c.j.own = own
+		c.j.mu.Unlock()
+	}
 	if !c.begun {
 		return
 	}

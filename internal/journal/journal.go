@@ -79,6 +79,7 @@ type Journal struct {
 
 	mu    sync.Mutex
 	last  int64            // the latest id given
+	own   *latest          // change of this process; nil where it has made none
 	sizes map[string]int64 // of the changes that are done
 	added int64            // since the last look at all of them
 	warn  sync.Once
@@ -173,6 +174,12 @@ func (j *Journal) prepare() error {
 	}
 	j.changes, j.changesFile, j.open = changes, file, open
 	return nil
+}
+
+// A latest is the change that was made last.
+type latest struct {
+	id string // "" where nothing of it was kept
+	op string
 }
 
 // Ids are times, counted in 64 nanoseconds since 2020 and written in 11 digits

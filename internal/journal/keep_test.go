@@ -239,10 +239,11 @@ func TestNothingIsMadeBeforeTheFirstChange(t *testing.T) {
 	}
 	s.change("test", func(p *Part) { s.put(p, "a", "new", atomicfile.Overwrite) })
 	s.j = s.journal(testMax) // another server, which has changed nothing yet
-	if list, err := s.undoer().Recent(5); err != nil || len(list) != 1 {
-		t.Errorf("recent: %v, %v", list, err)
+	list, err := s.undoer().Recent(5)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("recent: %v, %v", list, err)
 	}
-	s.undo("")
+	s.undo(list[0].ID)
 	if _, err := os.Lstat(s.path("a")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}

@@ -97,6 +97,7 @@ func (p *Part) step(l *line) (cancel func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p.touched++
+	c.touched++
 	if p.void || !c.begin() {
 		return p.uncount
 	}
@@ -125,6 +126,7 @@ func (p *Part) step(l *line) (cancel func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		p.touched--
+		c.touched--
 		if p.void || c.broken || !c.begun {
 			return
 		}
@@ -141,4 +143,5 @@ func (p *Part) uncount() {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	p.touched--
+	p.c.touched--
 }

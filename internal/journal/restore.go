@@ -20,6 +20,9 @@ import (
 
 // apply carries out the plan. Where it fails, what was done is taken back.
 func (u *undoing) apply(ctx context.Context) (Mark, error) {
+	u.Journal.mu.Lock()
+	own := u.Journal.own
+	u.Journal.mu.Unlock()
 	c := u.Journal.Begin("edit.undo")
 	c.of = u.a.id
 	var mark Mark
@@ -65,6 +68,9 @@ func (u *undoing) apply(ctx context.Context) (Mark, error) {
 	if _, berr := back.Undo(context.WithoutCancel(ctx), c.id, false); berr != nil {
 		return Mark{}, fault.Hide(code, err, "%s; a part had been undone by then, and the change_id %s puts that back", why, c.id)
 	}
+	u.Journal.mu.Lock()
+	u.Journal.own = own // as if nothing had been
+	u.Journal.mu.Unlock()
 	return Mark{}, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/fileinfo"
 	"github.com/conduit-mcp/conduit-mcp/internal/filelock"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -54,10 +55,10 @@ type Undoer struct {
 	before func(a act) error // in tests: called before each act
 }
 
-// Undo undoes the change id, or the latest one all of whose paths may be used
-// where id is "". What was overwritten or deleted is there again byte for byte,
-// what was created is gone, and what was moved is back. All of it is checked
-// before anything is done: a path that may not be used fails with the guard's
+// Undo undoes the change id, where id is "" the last one of this process, and no
+// other. What was overwritten or deleted is there again byte for byte, what was
+// created is gone, and what was moved is back. All of it is checked before
+// anything is done: a path that may not be used fails with the guard's
 // error, one that somebody has changed since with ERR_PRECONDITION_FAILED. With
 // dry set that is all. The undo is a change of its own and can be undone.
 func (u Undoer) Undo(ctx context.Context, id string, dry bool) (r Report, err error) {
@@ -126,19 +127,49 @@ func unwritable(err error) error {
 	return fault.Hide(fault.FSOperation, err, "the journal cannot be written, so nothing can be undone; the server's log says why")
 }
 
-// latest returns the newest change that is not undone and all of whose paths
-// may be used.
+// latest returns the last change of this process, or the reason why it cannot be
+// undone. Of an undo that was interrupted it is what was being undone.
 func (u Undoer) latest() (string, error) {
+	j := u.Journal
+	j.mu.Lock()
+	own := j.own
+	j.mu.Unlock()
+	switch {
+	case own == nil:
+		return "", u.ofOthers()
+	case own.id == "":
+		return "", fault.New(fault.FSOperation, "the last change, by %s, was not kept, so it cannot be undone; an earlier one can, by its change_id, which list with info_type recent_changes tells", own.op)
+	}
+	a, err := j.load(own.id)
+	if err != nil {
+		return "", unknown(own.id, err)
+	}
+	return j.goOn(a), nil
+}
+
+// goOn is the id of the change to undo where a is the last one.
+func (j *Journal) goOn(a *account) string {
+	if a.of != "" {
+		if undone, err := j.load(a.of); err == nil && undone.undone == "" {
+			return a.of
+		}
+	}
+	return a.id
+}
+
+// ofOthers is the error where this process has changed nothing: what others have
+// changed is undone by its id alone.
+func (u Undoer) ofOthers() error {
 	ids, err := u.Journal.list()
 	if err != nil {
-		return "", err
+		return err
 	}
 	for _, id := range slices.Backward(ids) {
 		if a, err := u.Journal.load(id); err == nil && a.done && a.undone == "" && len(a.steps) > 0 && u.allowed(a) {
-			return id, nil
+			return fault.New(fault.FSNotFound, "this server has changed nothing yet; the latest change of another one is by %s at %s: give change_id %s to undo it", a.op, fileinfo.ISO(a.time), u.Journal.goOn(a))
 		}
 	}
-	return "", fault.New(fault.FSNotFound, "there is no change to undo")
+	return fault.New(fault.FSNotFound, "there is no change to undo")
 }
 
 // allowed reports whether every path of a may be used.

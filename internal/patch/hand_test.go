@@ -64,7 +64,7 @@ func TestAgreesWithGitOnHandWrittenDiffs(t *testing.T) {
 		{"removed line changed", text("a\nb\nc\nX\ne\nf\ng\n"), "--- a/f\n+++ b/f\n@@ -1,7 +1,7 @@\n a\n b\n c\n-d\n+D\n e\n f\n g\n", both, nil},
 		{"four lines of context changed", text("a\nB\nB\nB\nd\ne\ne\ne\nf\n"), "--- a/f\n+++ b/f\n@@ -1,9 +1,9 @@\n a\n b\n b\n b\n-d\n+D\n e\n e\n e\n f\n", both, nil},
 		{"applied already", text("a\nB\nc\n"), "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", both, nil},
-		{"count too large", text("a\nb\nc\n"), "--- a/f\n+++ b/f\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n", beyond, text("a\nB\nc\n")},
+		{"count too large, or cut off", text("a\nb\nc\n"), "--- a/f\n+++ b/f\n@@ -1,5 +1,5 @@\n a\n-b\n+B\n c\n", both, nil},
 		{"lost spaces of empty lines", text("a\n\nb\n\nc\n"), "--- a/f\n+++ b/f\n@@ -1,5 +1,5 @@\n a\n\n-b\n+B\n\n c\n", alike, nil},
 		{"missing file", tree{"g": {}}, "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n", both, nil},
 		{"creates what exists", text("a\n"), "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+b\n", both, nil},

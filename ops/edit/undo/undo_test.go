@@ -13,13 +13,14 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
 	"github.com/conduit-mcp/conduit-mcp/internal/journal"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
+	"github.com/conduit-mcp/conduit-mcp/ops/change"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/optest"
 )
 
 func TestGoldens(t *testing.T) { optest.Golden(t, registry.New(desc, build)) }
 
-// A scratch is a bench with a journal that others write to as well.
+// A scratch is a bench with the journal of the op.
 type scratch struct {
 	testing.TB
 	*optest.Bench
@@ -35,14 +36,27 @@ func newScratch(t testing.TB, env map[string]string) *scratch {
 	for k, v := range env {
 		all[k] = v
 	}
-	s := &scratch{TB: t, Bench: optest.New(t, registry.New(desc, build), all), w: atomicfile.New()}
-	s.j = journal.New(journal.Settings{Dir: state, Max: 64 << 20}, slog.New(slog.DiscardHandler))
-	t.Cleanup(func() { s.j.Close() })
+	s := &scratch{TB: t, w: atomicfile.New()}
+	s.j = s.journal(state)
+	s.Bench = optest.New(t, registry.New(desc, func(cfg settings, env *registry.Env) (registry.Func[params, result], error) {
+		_, err := registry.Shared(env, func(*registry.Env) (*change.Files, error) { return &change.Files{Writer: s.w, Journal: s.j}, nil })
+		if err != nil {
+			return nil, err
+		}
+		return build(cfg, env)
+	}), all)
 	var err error
 	if s.roots, _, err = roots.New(roots.Config{Allowed: []string{s.Dir, s.Out}, Project: s.Dir}); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// journal is that of a server with that directory.
+func (s *scratch) journal(state string) *journal.Journal {
+	j := journal.New(journal.Settings{Dir: state, Max: 64 << 20}, slog.New(slog.DiscardHandler))
+	s.Cleanup(func() { j.Close() })
+	return j
 }
 
 // change runs do as one change and returns its id.
@@ -215,13 +229,14 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The other server may use more.
+	// Another server may use more.
+	s.j = s.journal(s.j.Dir())
 	outside := s.change("write.put", func(p *journal.Part) { s.put(p, filepath.Join(s.Out, "f"), "x") })
 	denied := s.change("write.put", func(p *journal.Part) { s.put(p, s.in("b.key"), "x") })
 	for _, id := range []string{outside, denied} {
 		expect(`{"change_id": "`+id+`"}`, "ERR_FS_ACCESS_DENIED")
 	}
 	if r, _ := s.call(`{}`); r.Undone != id || s.read("a") != "old" {
-		t.Errorf("the last change that may be undone: %+v", r)
+		t.Errorf("the last change of this server: %+v", r)
 	}
 }
