@@ -187,7 +187,11 @@ func (l *lister) descend(ctx context.Context, v *level, e walk.Entry, info *entr
 		if e.IsDir() && l.capped() {
 			l.deeper.Add(1)
 		}
-		err = l.size(&sum, v, e)
+		if l.in.Sizes {
+			counted := treesize.Sum{} // moved to the heap, so not where nothing is counted
+			err = l.size(&counted, v, e)
+			sum = counted
+		}
 	default:
 		var below *[]entry.Info
 		if below, sum, err = l.enter(ctx, v, e); err == nil {
