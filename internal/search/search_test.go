@@ -307,6 +307,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// One that is not given up does not end while anybody waits.
 func TestCatastrophicExpressions(t *testing.T) {
 	content := strings.Repeat("a", 50) + "b" + strings.Repeat(" word", 30) + "\n"
 	f := file(t, "f", content)
@@ -317,11 +318,7 @@ func TestCatastrophicExpressions(t *testing.T) {
 		`(?!x)(a|aa)+$`:   ErrGivenUp,
 	} {
 		e := expression(t, pattern)
-		begun := time.Now()
 		found, _, err := inFile(t.Context(), f, "f", e, Options{Max: 1})
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("%s took %s", pattern, took)
-		}
 		if found || (want == nil) != (err == nil) {
 			t.Errorf("%s: %v, %v; want %v", pattern, found, err, want)
 		}
