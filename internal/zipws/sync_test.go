@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 )
 
@@ -358,7 +359,7 @@ func TestBackupsRotate(t *testing.T) {
 
 // Whatever is done to a session, the archive holds it after a sync; lazy or not.
 func TestRandomWorkIsSynced(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(longtest.Count(3, 12)) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		s := newScratch(t)
 		model := map[string]string{}
