@@ -127,7 +127,7 @@ func TestKilledWhilePacking(t *testing.T) {
 		for n := range 100 {
 			s.write(fmt.Sprintf("tree/d%d/f%d", n%9, n), bytes.Repeat([]byte(strconv.Itoa(n)), 9000))
 		}
-		s.write("tree/large", bytes.Repeat([]byte("0123456789"), 500_000))
+		s.write("tree/large", bytes.Repeat([]byte("0123456789"), longtest.Count(50_000, 500_000)))
 		_, err := s.create("first", CreateOptions{Format: f, Recursive: true}, "tree")
 		must(t, err)
 		want := s.listed("first")

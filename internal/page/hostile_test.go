@@ -11,23 +11,25 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
 const sentence = "<p>The bridge was closed for repairs, and the town, as towns do, found another way across the river.</p>\n"
 
-// hostile are pages made to cost time or memory.
+// hostile are pages made to cost time or memory, smaller ones where tests are
+// short.
 func hostile() map[string]string {
 	repeat := func(s string, n int) string {
 		if n >= 1000 {
-			n /= scale
+			n /= scale * longtest.Count(3, 1)
 		}
 		return strings.Repeat(s, n)
 	}
 	numbered := func(n int, form func(string) string) string {
 		var b strings.Builder
 		if n >= 1000 {
-			n /= scale
+			n /= scale * longtest.Count(3, 1)
 		}
 		for i := range n {
 			b.WriteString(form(strconv.Itoa(i)))

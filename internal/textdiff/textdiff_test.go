@@ -16,6 +16,7 @@ import (
 
 	"github.com/sergi/go-diff/diffmatchpatch"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/textdiff"
 )
 
@@ -429,9 +430,10 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Millions of lines come back, in time, whatever they are.
-func TestMillionsOfLines(t *testing.T) {
-	const lines = 1_200_000
+// Texts of many lines, of millions where tests are long, are compared whatever
+// they hold.
+func TestManyLines(t *testing.T) {
+	lines := longtest.Count(150_000, 1_200_000)
 	numbers := func(step, offset int) []byte {
 		var b []byte
 		for i := range lines {
@@ -518,7 +520,7 @@ func TestCancel(t *testing.T) {
 	inner, cancel := context.WithCancel(t.Context())
 	ctx := &asked{Context: inner, cancel: cancel}
 	m := newMaker(7)
-	a, b := strings.Join(m.text(400_000, 20), ""), strings.Join(m.text(400_000, 20), "")
+	a, b := strings.Join(m.text(100_000, 20), ""), strings.Join(m.text(100_000, 20), "")
 	_, err := textdiff.Compare(ctx, []byte(a), []byte(b), "a", "b", textdiff.Options{Timeout: time.Hour})
 	if !errors.Is(err, context.Canceled) || ctx.after > 1 {
 		t.Errorf("%v, after it was asked %d times more", err, ctx.after)
