@@ -23,6 +23,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -216,7 +217,7 @@ func TestBombs(t *testing.T) {
 // A bomb of 500 MB under a limit above it is read in memory that does not grow
 // with it.
 func TestMemoryIsFlat(t *testing.T) {
-	const total = 500 * mega
+	total := longtest.Count(100, 500) * mega
 	member := encode(t, "gzip", make([]byte, mega))
 	s, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
@@ -240,10 +241,10 @@ func TestMemoryIsFlat(t *testing.T) {
 		_, err := f.Get(t.Context(), parse(t, s.URL))
 		fails(t, "Get", err, fault.LimitExceeded)
 	})
-	f.max = 2 * total
+	f.max = 2 * int64(total)
 	grown("Copy", mega, func() {
 		var c counter
-		if _, err := f.Copy(t.Context(), parse(t, s.URL), &c); err != nil || c.n != total {
+		if _, err := f.Copy(t.Context(), parse(t, s.URL), &c); err != nil || c.n != int64(total) {
 			t.Errorf("Copy: %d bytes, %v", c.n, err)
 		}
 	})

@@ -42,7 +42,7 @@ func hostile() map[string]string {
 		"nested a":                   repeat("<a href=x>", 200_000) + sentence,
 		"nested span":                repeat("<span>", 200_000) + sentence,
 		"nested below the limit":     repeat("<div>", 500) + repeat(sentence, 500) + repeat("</div>", 500),
-		"nested and wide":            repeat(repeat("<div>", 400)+sentence+repeat("</div>", 400), 700),
+		"nested and wide":            repeat(repeat("<div>", 400)+sentence+repeat("</div>", 400), 2_800),
 		"nested lists":               repeat("<ul><li>item", 20_000) + sentence,
 		"nested quotations":          repeat("<blockquote>", 200_000) + sentence,
 		"nested tables":              repeat("<table><tr><td>", 60_000) + sentence,
