@@ -14,7 +14,7 @@ limit  := 30000000
 # and --list; make bench does without where there is none.
 side_by_side ?= $(firstword $(wildcard ../*/bench/bench.py))
 
-.PHONY: build demo test test-real-cli interop regressions baseline check cover docs snapshots bench
+.PHONY: build demo test test-long test-real-cli interop regressions baseline check cover docs snapshots bench
 
 build:
 	$(static) go build $(flags) -o $(binary) ./cmd/conduit-mcp
@@ -22,8 +22,21 @@ build:
 demo: build
 	go run ./internal/demo $(binary)
 
+# Within minutes on two cores: tests that repeat themselves do so seldom, make
+# check vets, and nobody debugs these binaries.
+groups := registry middleware internal ops cmd
+test   := go test $(race) -vet=off -ldflags '-s -w' -timeout 25m
 test:
-	go test $(race) -timeout 15m ./...
+	@for group in $(groups); do \
+		printf '\n== tests of %s\n' "$$group"; \
+		$(test) "./$$group/..." | { grep --line-buffered -v 'no test files' || true; }; \
+	done
+
+# The tests that repeat themselves, as often as they should.
+test-long:
+	@packages=$$(grep -rl --include='*_test.go' /internal/longtest cmd internal middleware ops registry | xargs -n 1 dirname | sort -u); \
+	printf '\n== long tests of\n%s\n' "$$packages"; \
+	LONG_TESTS=1 $(test) $$(printf './%s ' $$packages)
 
 # Real coding agents from the npm registry against a model of the test's own;
 # REALCLI_DIR keeps the installation.

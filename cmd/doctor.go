@@ -21,9 +21,10 @@ import (
 // logTail is how much of the log doctor shows, in bytes.
 const logTail = 2048
 
-// doctor checks the settings as the server would, prints what they amount to,
-// runs a call through the chain, and shows a client's configuration. The exit
-// code is 1 where the server would not start or a call fails, and with --strict
+// doctor puts the server together as serving would, but for background work, and
+// prints what its settings amount to. It lists each allowed directory through the
+// chain, where list is served, and shows a client's configuration. The exit code
+// is 1 where the server would not start or such a call fails, and with --strict
 // where there is anything to warn of.
 func (c *commandLine) doctor() *cobra.Command {
 	strict := false

@@ -11,16 +11,17 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry"
 )
 
-// Errors turns any failure of a call, panics included, into the error object
-// that the tool's clients read. It is the only place where a whole call's error
-// is mapped. A cancelled call keeps its error, since nobody reads an answer.
+// Errors turns what fails below it, panics of the goroutine that runs the call
+// included, into the error object that the tool's clients read. A cancelled call
+// keeps its error, since nobody reads an answer. Calls that name no tool or
+// operation never come here, and large texts that fail do so later, while the
+// answer is written.
 func Errors(log *slog.Logger) registry.Middleware {
 	return func(next registry.Handler) registry.Handler {
 		return func(ctx context.Context, c *registry.Call) (a registry.Answer, err error) {
 			defer func() {
 				if r := recover(); r != nil {
-					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", c.Redact(fmt.Sprint(r)), "stack", string(debug.Stack()))
-					err = fmt.Errorf("panic: %v", r)
+					err = panicked(ctx, log, c, r)
 				}
 				if err != nil && ctx.Err() == nil {
 					a, err = registry.Answer{Value: c.Failure(err), Failed: true}, nil
@@ -29,4 +30,10 @@ func Errors(log *slog.Logger) registry.Middleware {
 			return next(ctx, c)
 		}
 	}
+}
+
+// panicked logs the value that c panicked with and returns it as an error.
+func panicked(ctx context.Context, log *slog.Logger, c *registry.Call, value any) error {
+	log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", c.Redact(fmt.Sprint(value)), "stack", string(debug.Stack()))
+	return fmt.Errorf("panic: %v", value)
 }

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"runtime/debug"
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
-// Log records every call at DEBUG, its outcome at INFO, and every failure, of
-// the call or of one of its items, at ERROR with its error_code and raw cause.
-// What is tagged as content or secret is logged by its length.
+// Log records every call that reaches it at DEBUG, its outcome at INFO, and every
+// failure at ERROR with its error_code and cause: of the call, and of the items
+// of a result that is a list of what embeds [registry.Outcome]. It records no
+// call that names no tool or operation, and nothing of how an answer is written;
+// took ends when there is one. Arguments are told as [registry.Call.Outline]
+// does, errors as [registry.Call.Redact].
 func Log(log *slog.Logger) registry.Middleware {
 	return func(next registry.Handler) registry.Handler {
 		return func(ctx context.Context, c *registry.Call) (a registry.Answer, err error) {
@@ -25,8 +27,7 @@ func Log(log *slog.Logger) registry.Middleware {
 			start := time.Now()
 			defer func() {
 				if r := recover(); r != nil {
-					log.ErrorContext(ctx, "panic", "op", c.Op.ID(), "value", c.Redact(fmt.Sprint(r)), "stack", string(debug.Stack()))
-					err = fmt.Errorf("panic: %v", r)
+					err = panicked(ctx, log, c, r)
 				}
 				took := time.Since(start)
 				switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/agenttest"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 )
 
 // silenceOnly is a clock by which no limit is reached but the one of less than a
@@ -141,8 +142,8 @@ func letter(r rune) rune {
 }
 
 func TestMemoryIsFlat(t *testing.T) {
-	const printed = 1 << 30
-	b := newBench(t, plays("fake", "auto", "stdin", "out begin", "huge 1073741824", "out end"))
+	printed := longtest.Count(256<<20, 1<<30)
+	b := newBench(t, plays("fake", "auto", "stdin", "out begin", fmt.Sprint("huge ", printed), "out end"))
 	done := make(chan uint64)
 	stop := make(chan struct{})
 	go func() {
@@ -168,7 +169,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		t.Errorf("heap of %d bytes: %s", most, pretty(r.Failure))
 	}
 	fi, err := os.Stat(r.ExecutionLog.Path)
-	if err != nil || fi.Size() < printed {
+	if err != nil || fi.Size() < int64(printed) {
 		t.Errorf("the log is not whole: %v", err)
 	}
 	if !strings.HasPrefix(r.Runner.Stdout, "begin\n") || !strings.HasSuffix(r.Runner.Stdout, "end\n") {

@@ -26,7 +26,7 @@ const testLimit = 1 << 20
 func fetcher(t testing.TB, s Settings, names ...*net.Resolver) *Fetcher {
 	t.Helper()
 	if s.Timeout == 0 {
-		s.Timeout = 20 * time.Second
+		s.Timeout = time.Hour // no test waits for it
 	}
 	if s.Guard == "" {
 		s.Guard = "metadata"

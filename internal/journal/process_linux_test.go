@@ -20,6 +20,7 @@ import (
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/filetree"
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -273,7 +274,7 @@ func TestKilledAnywhere(t *testing.T) {
 	s := newScratch(t)
 	s.fill()
 	before := s.picture()
-	for n := range 60 {
+	for n := range longtest.Count(15, 60) {
 		s.kill(t, "restless", n, time.Duration(n)*331*time.Microsecond)
 		s.j = s.journal(testMax)
 		s.undoAll()
@@ -291,7 +292,7 @@ func TestKilledWhilePruning(t *testing.T) {
 	t.Parallel()
 	s := newScratch(t)
 	s.fill()
-	for n := range 40 {
+	for n := range longtest.Count(10, 40) {
 		s.kill(t, "crowded", n, 10*time.Millisecond+time.Duration(n)*477*time.Microsecond)
 		s.j = s.journal(1 << 20)
 		ids, err := s.j.list()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/entryname"
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/zipfile"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
@@ -535,8 +536,9 @@ func bigDirectory(n, claimed int) []byte {
 }
 
 func TestAMillionEntries(t *testing.T) {
-	refused(t, "a.zip", bigDirectory(1_000_000, 1_000_000%65536), ExtractOptions{}, fault.LimitExceeded, "100000 entries")
-	refused(t, "a.zip", bigDirectory(200_000, 1), ExtractOptions{}, fault.LimitExceeded)
+	many := longtest.Count(maxEntries+1, 1_000_000)
+	refused(t, "a.zip", bigDirectory(many, many%65536), ExtractOptions{}, fault.LimitExceeded, "100000 entries")
+	refused(t, "a.zip", bigDirectory(maxEntries+1, 1), ExtractOptions{}, fault.LimitExceeded)
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for i := range maxEntries + 1 {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/roots"
 )
 
@@ -102,9 +104,21 @@ func unpackOnce(dir, archive string) error {
 	return err
 }
 
-// killPoints is how many moments processes are killed at, half of them with
-// each format.
+// killPoints is how many moments there are at which processes are killed, half
+// of them with each format.
 const killPoints = 50
+
+// killedAt yields moments, all over, for as long as a test does not say that
+// those that it has seen will do, and then some.
+func killedAt(half int, enough func() bool) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for n := range killPoints / 2 {
+			if n >= longtest.Count(5, killPoints/2) && enough() || !yield(half+2*(n*7%(killPoints/2))) {
+				return
+			}
+		}
+	}
+}
 
 func TestKilledWhilePacking(t *testing.T) {
 	t.Parallel()
@@ -113,11 +127,11 @@ func TestKilledWhilePacking(t *testing.T) {
 		for n := range 100 {
 			s.write(fmt.Sprintf("tree/d%d/f%d", n%9, n), bytes.Repeat([]byte(strconv.Itoa(n)), 9000))
 		}
-		s.write("tree/large", bytes.Repeat([]byte("0123456789"), 500_000))
+		s.write("tree/large", bytes.Repeat([]byte("0123456789"), longtest.Count(50_000, 500_000)))
 		_, err := s.create("first", CreateOptions{Format: f, Recursive: true}, "tree")
 		must(t, err)
 		want := s.listed("first")
-		for point := half; point < killPoints; point += 2 {
+		for point := range killedAt(half, func() bool { return true }) {
 			must(t, os.RemoveAll(s.path("a")))
 			cmd, out := start(t, "pack "+string(f), s.dir)
 			for range point + 1 {
@@ -146,8 +160,8 @@ func TestKilledWhileUnpackingToANewDirectory(t *testing.T) {
 		s := newScratch(t)
 		s.write("a.zip", makeZip(t, entries...))
 		s.write("a.tgz", makeTarGz(t, entries...))
-		whole := 0
-		for point := half; point < killPoints; point += 2 {
+		partly := 0
+		for point := range killedAt(half, func() bool { return partly > 0 }) {
 			must(t, os.RemoveAll(s.path("to")))
 			cmd, out := start(t, "unpack "+archive, s.dir)
 			for range 2*point + 1 {
@@ -158,13 +172,14 @@ func TestKilledWhileUnpackingToANewDirectory(t *testing.T) {
 			must(t, cmd.Process.Kill())
 			cmd.Wait()
 			if _, err := os.Lstat(s.path("to")); err == nil {
-				whole++
 				if have := s.names("to"); len(have) != len(entries)+7 {
 					t.Fatalf("%s, killed at %d: %d entries appeared", archive, point, len(have))
 				}
+			} else {
+				partly++
 			}
 		}
-		if whole == killPoints/2 {
+		if partly == 0 {
 			t.Errorf("%s: every run was complete before it was killed", archive)
 		}
 	}
@@ -183,7 +198,7 @@ func TestKilledWhileUnpackingToADirectoryThatExists(t *testing.T) {
 		s.write("a.zip", makeZip(t, entries...))
 		s.write("a.tgz", makeTarGz(t, entries...))
 		partly := 0
-		for point := half; point < killPoints; point += 2 {
+		for point := range killedAt(half, func() bool { return partly > 0 }) {
 			for n, e := range entries {
 				if n%2 == 0 {
 					s.write("to/"+e.name, []byte(old))

@@ -461,20 +461,19 @@ func TestSwappedDirectoryNeverLeadsOutside(t *testing.T) {
 	}
 }
 
-// A path of a thousand levels must not cost more than its length.
+// A path must not cost more than its length: what looks at all of it for every
+// directory above it takes many minutes for this one.
 func TestDeepPathsAreJudgedQuickly(t *testing.T) {
 	w := newWorld(t, func(_ *world, c *roots.Config) {
 		c.Denied = []string{"*.pem", "secrets/*.key", "a/**/z/*.q", "~/x/**/y"}
 	})
-	deep := w.at("ok/" + strings.Repeat("a/", 1000) + "end")
+	deep := w.at("ok/" + strings.Repeat("a/", 200_000) + "end")
 	start := time.Now()
-	for range 10 {
-		if w.Denied(deep) {
-			t.Fatal("denied")
-		}
+	if w.Denied(deep) {
+		t.Error("denied")
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("ten judgements take %v", took)
+	if took := time.Since(start); took > time.Minute {
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
+
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 )
 
 func file(t testing.TB, name, content string) *os.File {
@@ -154,7 +156,7 @@ func TestAgainstNaive(t *testing.T) {
 	words := []string{"alpha", "Beta", "gamma", "NEEDLE", "needle", "né\u017fdle", "\u212aelvin", "kelvin", "x1y22", "a.b"}
 	for round := range 3 {
 		var b strings.Builder
-		for b.Len() < round*900_000+1000 {
+		for b.Len() < round*longtest.Count(600_000, 900_000)+1000 {
 			b.WriteString(words[rnd.IntN(len(words)-5*(rnd.IntN(2)))])
 			switch n := rnd.IntN(12 + 400*(round%2)*rnd.IntN(50)); n {
 			case 0, 1:
@@ -207,16 +209,22 @@ func naive(text string, re *regexp.Regexp) []string {
 
 // TestWindows: where one window ends and the next begins makes no difference.
 func TestWindows(t *testing.T) {
-	const size = 3 * window
-	for _, at := range []int{margin - 3, window - margin - 3, window - 3, window, 2*window - 2*margin - 3, 2*window - 3, size - 6} {
+	size := 3 * window
+	places := []int{window - margin - 3, window - 3, size - 6, margin - 3, window, 2*window - 2*margin - 3, 2*window - 3}
+	for i, at := range places[:longtest.Count(3, len(places))] {
 		text := strings.Repeat("x", at) + "Needle" + strings.Repeat("x", size-at-6)
-		for _, m := range []Matcher{NewLiteral("Needle", true), NewLiteral("needle", false), patient(t, "Ne+dle"), patient(t, "(?<=x|^)Needle")} {
+		matchers := []Matcher{NewLiteral("Needle", true), NewLiteral("needle", false), patient(t, "Ne+dle"), patient(t, "(?<=x|^)Needle")}
+		if i > 0 {
+			matchers = matchers[:longtest.Count(3, 4)] // the last one is slow
+		}
+		for _, m := range matchers {
 			lines := scanAll(t, text, m, 10)
 			if len(lines) != 1 || lines[0].Line != 1 || lines[0].Column != at+1 || !strings.Contains(lines[0].Text, "xNeedle") {
 				t.Errorf("%T at %d: %v", m, at, show(lines))
 			}
 		}
 	}
+	size = longtest.Count(window+2*margin, size)
 	for _, test := range []struct{ pattern, unit, want string }{
 		{`w$`, "w", fmt.Sprint(size)},
 		{`(?<!a)b`, "ab", ""},
@@ -307,6 +315,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// One that is not given up does not end while anybody waits.
 func TestCatastrophicExpressions(t *testing.T) {
 	content := strings.Repeat("a", 50) + "b" + strings.Repeat(" word", 30) + "\n"
 	f := file(t, "f", content)
@@ -317,11 +326,7 @@ func TestCatastrophicExpressions(t *testing.T) {
 		`(?!x)(a|aa)+$`:   ErrGivenUp,
 	} {
 		e := expression(t, pattern)
-		begun := time.Now()
 		found, _, err := inFile(t.Context(), f, "f", e, Options{Max: 1})
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("%s took %s", pattern, took)
-		}
 		if found || (want == nil) != (err == nil) {
 			t.Errorf("%s: %v, %v; want %v", pattern, found, err, want)
 		}

@@ -1,5 +1,7 @@
-// Package optest runs one op through the real chain in a scratch directory, as
-// a client would see it.
+// Package optest runs ops in scratch directories through the chain that is
+// shipped and returns what a client is sent: all but the framing of a transport.
+// Servers there have no log, no background work and, unless env names one, no
+// journal.
 package optest
 
 import (
@@ -200,7 +202,7 @@ func moduleRoot(t testing.TB) string {
 	return ""
 }
 
-func golden(t *testing.T, op *registry.Op, path string) {
+func golden(t testing.TB, op *registry.Op, path string) {
 	a, err := txtar.ParseFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +281,7 @@ func golden(t *testing.T, op *registry.Op, path string) {
 	}
 }
 
-func rewrite(t *testing.T, path string, a *txtar.Archive, got map[string]string) {
+func rewrite(t testing.TB, path string, a *txtar.Archive, got map[string]string) {
 	for _, name := range []string{"want", "remarks"} {
 		if _, ok := got[name]; ok && !bytes.Contains(txtar.Format(a), []byte("-- "+name+" --")) {
 			a.Files = append(a.Files, txtar.File{Name: name})
