@@ -139,3 +139,8 @@ func TestSnippets(t *testing.T) {
 		}
 	}
 }
+
+// A page of clients shows what doctor shows.
+func TestClients(t *testing.T) {
+	fresh(t, "docs/clients/README.md", docs.Clients(), "make docs")
+}

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/conduit-mcp/conduit-mcp/cmd"
+	"github.com/conduit-mcp/conduit-mcp/internal/clients"
 )
 
 func main() {
@@ -36,6 +36,8 @@ func demonstrate(binary string) error {
 	if err := tour(binary, here, os.Stdout); err != nil {
 		return err
 	}
-	fmt.Printf("Every step ended as it should. To use the server, give a client this:\n\n%s\n", cmd.Snippet(binary, []string{here}))
+	client, _ := clients.Find(clients.Default)
+	fmt.Printf("To use the server, give a client such as %s this (bin/conduit-mcp doctor has it for others):\n\n%s\n",
+		client.Title, client.Snippet(clients.Server{Command: binary, Env: map[string]string{"CONDUIT_ALLOWED_PATHS": here}}))
 	return nil
 }
