@@ -43,6 +43,13 @@ func Commands(cli *registry.CLI) []*cobra.Command {
 	return []*cobra.Command{zip}
 }
 
+// words are those of the command line.
+var words = zipws.Words{
+	Open: "zip open", Status: "zip status", List: "zip ls", Path: "zip path", Prune: "zip prune --all", Unarchive: "conduit-mcp call write.unarchive",
+	Session: "SESSION", Sync: "--sync", Discard: "--no-sync", Force: "--force", Recursive: "--recursive", Lazy: "--lazy", Parts: "--offset and --limit",
+	CreateDirs: "zip write", All: "--all", Stale: "--stale", MaxSize: "--max-size",
+}
+
 // commands are what the commands share.
 type commands struct {
 	*registry.CLI
@@ -78,7 +85,7 @@ func (c *commands) load() error {
 	if err != nil {
 		return registry.UsageError(err.Error())
 	}
-	c.manager = zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: everywhere{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	c.manager = zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: everywhere{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Words: words})
 	return nil
 }
 
@@ -169,6 +176,23 @@ func (r *run) session() string {
 		return ""
 	}
 	return strings.TrimSuffix(r.args[0], ":")
+}
+
+// where is like [workspacePath] for a PATH that may be left out: a lone word that
+// is no path in the only session is a session, if there is one of it.
+func (r *run) where(ctx context.Context, args []string) (session string, path zipws.Name) {
+	session, path = workspacePath(args)
+	if len(args) != 1 || session != "" {
+		return session, path
+	}
+	_, err := r.manager.List(ctx, "", path, false)
+	if code, _ := zipws.Of(err); err == nil || code != zipws.PathNotFound && code != zipws.AmbiguousSession {
+		return session, path
+	}
+	if _, err := r.manager.List(ctx, args[0], "", false); err != nil {
+		return session, path
+	}
+	return args[0], ""
 }
 
 // workspacePath reads PATH, SESSION:PATH or SESSION PATH.
