@@ -43,6 +43,11 @@ func (c *commandLine) doctor() *cobra.Command {
 			}
 			a, err := c.app(app.Options{Dirs: args})
 			r := examine(a, err)
+			for i, s := range r.Settings {
+				if c.inFile[s.From] {
+					r.Settings[i].From += " in " + c.envFile
+				}
+			}
 			r.configure(a, client)
 			out := cmd.OutOrStdout()
 			switch {
