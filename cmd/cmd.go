@@ -39,6 +39,7 @@ func Run(args []string, environ map[string]string, stdin io.Reader, stdout, stde
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	stdout, stderr = atTerminal(stdout), atTerminal(stderr)
 	c := &commandLine{environ: environ}
 	defer c.close()
 	root, err := c.root()

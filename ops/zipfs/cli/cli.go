@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -211,12 +211,12 @@ func workspacePath(args []string) (session string, path zipws.Name) {
 
 // terminal reports whether a stream is a person's terminal.
 func terminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {
 		return false
 	}
 	fi, err := f.Stat()
-	return err == nil && fi.Mode()&os.ModeCharDevice != 0
+	return err == nil && fi.Mode()&fs.ModeCharDevice != 0
 }
 
 // unsaved reports whether err is about changes that were not synced.
