@@ -410,11 +410,12 @@ func TestFirstRecordOfTheLog(t *testing.T) {
 	first, _, _ := strings.Cut(p.logged(), "\n")
 	var record struct {
 		Msg, Version string
+		Pid          int
 		Settings     map[string]any
 		Allowed      []string `json:"allowed_paths"`
 		File         string   `json:"log_file"`
 	}
-	if err := json.Unmarshal([]byte(first), &record); err != nil || record.Version == "" || record.Settings["CONDUIT_READ_ONLY"] != true ||
+	if err := json.Unmarshal([]byte(first), &record); err != nil || record.Version == "" || record.Pid != p.cmd.Process.Pid || record.Settings["CONDUIT_READ_ONLY"] != true ||
 		len(record.Allowed) != 1 || record.Allowed[0] != p.home || record.File != p.log {
 		t.Errorf("%v: %s", err, first)
 	}
