@@ -20,8 +20,8 @@ func atTerminal(w io.Writer) io.Writer {
 // visible writes control characters as cat -v does, but for tab and line break.
 type visible struct {
 	file *os.File // not embedded: it has further ways to write
-	busy bool // a line tells how far a call has come
-	lead bool // the last byte was 0xc2, which begins the control characters above 0x7f
+	busy bool     // a line tells how far a call has come
+	lead bool     // the last byte was 0xc2, which begins the control characters above 0x7f
 }
 
 // Stat tells commands that this is a terminal.
