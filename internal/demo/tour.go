@@ -49,7 +49,7 @@ var steps = []step{
 	{"Find files by name", "find", `{"base_path":".","match_criteria":[{"type":"name_pattern","pattern":"set*.go"}],"view":"lean"}`, false, "registry/settings.go"},
 	{"Find where a text stands", "find", `{"base_path":"registry","match_criteria":[{"type":"content_pattern","pattern":"func Register["}],"include_matches":true,"view":"lean"}`, false, "set.go:"},
 	{"Find files by size and type", "find",
-		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":8000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
+		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":4000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
 
 	{"Write a file to edit", "write", `{"action":"put","entries":[{"path":"src/tide.go","content":"package tide\n\nfunc Hours() int {\n\tif true {\n\t\treturn 12\n\t}\n\treturn 0\n}\n"}]}`, false, "File created."},
 	{"Change a line of it", "edit", `{"operation":"apply","changes":[{"path":"src/tide.go","edits":[{"old_text":"return 12","new_text":"return 6"}]}],"view":"lean"}`, false, "+\t\treturn 6"},
