@@ -24,7 +24,7 @@ man:
 	go run ./internal/man bin/man
 
 demo: build
-	go run ./internal/demo $(binary)
+	go run ./internal/demo $(if $(verbose),-verbose) $(binary)
 
 test:
 	go test $(race) -timeout 15m ./...

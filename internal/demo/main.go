@@ -1,11 +1,13 @@
 // Command demo drives a conduit-mcp binary as a client would, on a scratch copy
-// of this repository's sources, and prints each call with its answer. It fails
-// unless every step ends as it should.
+// of this repository's sources, and tells what each call took; with -verbose it
+// shows the calls and their answers. It fails unless every step ends as it
+// should.
 //
-// Usage, from the repository's root: demo BINARY
+// Usage, from the repository's root: demo [-verbose] BINARY
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,17 +16,19 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: demo BINARY")
+	verbose := flag.Bool("verbose", false, "show the calls and their answers")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: demo [-verbose] BINARY")
 		os.Exit(2)
 	}
-	if err := demonstrate(os.Args[1]); err != nil {
+	if err := demonstrate(flag.Arg(0), *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func demonstrate(binary string) error {
+func demonstrate(binary string, verbose bool) error {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		return err
@@ -33,7 +37,7 @@ func demonstrate(binary string) error {
 	if err != nil {
 		return err
 	}
-	if err := tour(binary, here, os.Stdout); err != nil {
+	if err := tour(binary, here, verbose, os.Stdout); err != nil {
 		return err
 	}
 	client, _ := clients.Find(clients.Default)
