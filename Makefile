@@ -14,13 +14,17 @@ limit  := 30000000
 # and --list; make bench does without where there is none.
 side_by_side ?= $(firstword $(wildcard ../*/bench/bench.py))
 
-.PHONY: build demo test test-long test-real-cli interop regressions baseline check cover docs snapshots bench
+.PHONY: build man demo test test-long test-real-cli interop regressions baseline check cover docs snapshots bench
 
 build:
 	$(static) go build $(flags) -o $(binary) ./cmd/conduit-mcp
 
+# Manual pages, as bin/man/conduit-mcp-zip-open.1.
+man:
+	go run ./internal/man bin/man
+
 demo: build
-	go run ./internal/demo $(binary)
+	go run ./internal/demo $(if $(verbose),-verbose) $(binary)
 
 # Within minutes on two cores: tests that repeat themselves do so seldom, make
 # check vets, and nobody debugs these binaries.

@@ -10,6 +10,8 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,10 +35,11 @@ func Main() {
 // so. The stdio server uses the process's own streams.
 func Run(args []string, environ map[string]string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if !slices.ContainsFunc(args, func(arg string) bool { return !isDir(arg) }) {
-		return serve(environ, args) // at once: a client waits
+		return serve(app.Options{Environ: environ, Dirs: args}) // at once: a client waits
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	stdout, stderr = atTerminal(stdout), atTerminal(stderr)
 	c := &commandLine{environ: environ}
 	defer c.close()
 	root, err := c.root()
@@ -63,6 +66,8 @@ func Root() (*cobra.Command, error) { return (&commandLine{}).root() }
 type commandLine struct {
 	registry.CLI
 	environ app.Environ
+	envFile string          // --env-file
+	inFile  map[string]bool // the variables that it gives
 	opened  []*app.App
 	ran     bool // the arguments were in order
 	code    int  // of a command that ended without an error
@@ -75,7 +80,8 @@ func (c *commandLine) root() (*cobra.Command, error) {
 		Long: "An MCP server for files, the web and archives.\n\n" +
 			"Without a command it serves one client on stdin and stdout; the directories\n" +
 			"stand for CONDUIT_ALLOWED_PATHS, and each contains a slash or is . or ~.\n" +
-			"Settings are environment variables; doctor lists them.",
+			"Settings are environment variables, also of a file (--env-file); doctor lists\n" +
+			"them. Those of the environment come before those of the file.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          c.directories,
@@ -85,18 +91,26 @@ func (c *commandLine) root() (*cobra.Command, error) {
 	version := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if *version {
-			return printVersion(cmd, nil)
+			return c.printVersion(cmd, nil)
 		}
-		c.code = serve(c.environ, args)
+		c.code = serve(app.Options{Environ: c.environ, EnvFile: c.envFile, Dirs: args})
 		return nil
 	}
 	root.PersistentFlags().BoolVar(&c.JSON, "json", false, "print one JSON value, of failures too")
 	root.PersistentFlags().BoolVarP(&c.Quiet, "quiet", "q", false, "print nothing beside what was asked for")
+	root.PersistentFlags().StringVar(&c.envFile, "env-file", "", "read further variables from `FILE`, lines of NAME=VALUE")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if c.envFile != "" && cmd != root {
+			c.ran = true
+			c.environ, c.inFile, err = c.environ.WithFile(c.envFile)
+		}
+		return err
+	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return registry.UsageError(err.Error()) })
 	root.AddCommand(c.tools(), c.call(), c.doctor(),
-		&cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs, RunE: printVersion})
+		&cobra.Command{Use: "version", Short: "Print the version and what it was built from", Args: cobra.NoArgs, RunE: c.printVersion})
 	c.Open = c.open
-	c.Lookup = c.environ.Lookup
+	c.Lookup = func(key string) (string, bool) { return c.environ.Lookup(key) }
 	toolsets, err := registry.Toolsets()
 	for _, t := range toolsets {
 		if t.Commands != nil {
@@ -240,7 +254,55 @@ func (c *commandLine) fail(cmd *cobra.Command, err error, stdout, stderr io.Writ
 	return exit.Code
 }
 
-func printVersion(cmd *cobra.Command, _ []string) error {
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), "conduit-mcp", app.Version)
+// A build is what a program was built from; what the build did not note of the
+// revision is empty.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the sources
+	Date     string `json:"date,omitempty"`     // of the revision, RFC 3339
+	Modified bool   `json:"modified,omitempty"` // the sources were changed since
+	Go       string `json:"go"`
+}
+
+func thisBuild() build {
+	b := build{Version: app.Version, Go: runtime.Version()}
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	text := "conduit-mcp " + b.Version
+	if b.Revision != "" {
+		text += ", revision " + b.Revision[:min(12, len(b.Revision))] + " of " + b.Date
+	}
+	if b.Modified {
+		text += ", modified"
+	}
+	return text + ", " + b.Go
+}
+
+func (c *commandLine) printVersion(cmd *cobra.Command, _ []string) error {
+	b := thisBuild()
+	switch {
+	case c.JSON:
+		return c.Print(cmd.OutOrStdout(), b)
+	case c.Quiet:
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), b.Version)
+		return err
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), b)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/app"
+	"github.com/conduit-mcp/conduit-mcp/internal/clients"
 	"github.com/conduit-mcp/conduit-mcp/internal/docs"
 	_ "github.com/conduit-mcp/conduit-mcp/ops/all"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -138,4 +139,84 @@ func TestSnippets(t *testing.T) {
 			}
 		}
 	}
+}
+
+var (
+	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
+	link   = regexp.MustCompile(`\]\(([^)#:]*)(?:#[^)]*)?\)`)
+)
+
+// README.md is short and shows the common form of configuration; what documents
+// link to exists.
+func TestReadme(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(readme) > 16<<10 {
+		t.Errorf("README.md has %d bytes", len(readme))
+	}
+	_, section, _ := strings.Cut(docs.Clients(), "`--client "+clients.Default+"`")
+	snippet := section[strings.Index(section, "```json"):]
+	if snippet = snippet[:strings.Index(snippet, "```\n")+4]; !strings.Contains(string(readme), snippet) {
+		t.Errorf("README.md does not have\n%s", snippet)
+	}
+	links := 0
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "../docs/*/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range pages {
+			b, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range link.FindAllSubmatch(fenced.ReplaceAll(b, nil), -1) {
+				if target := string(m[1]); target != "" {
+					links++
+					if _, err := os.Stat(filepath.Join(filepath.Dir(page), target)); err != nil {
+						t.Errorf("%s links to %s: %v", page, target, err)
+					}
+				}
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("%d links were looked at", links)
+	}
+}
+
+// Every package has its place in the layout, and nothing is there that is not.
+func TestLayout(t *testing.T) {
+	b, err := os.ReadFile("../DEVELOPMENT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, layout, _ := strings.Cut(string(b), "```text\n")
+	_, layout, _ = strings.Cut(layout, "\ninternal/")
+	layout, _, _ = strings.Cut(layout, "\ndocs/")
+	var named []string
+	for _, m := range regexp.MustCompile(`\b([a-z]+)/(?:\s|$)`).FindAllStringSubmatch(layout, -1) {
+		named = append(named, m[1])
+	}
+	found, err := os.ReadDir("../internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range found {
+		if !slices.Contains(named, dir.Name()) {
+			t.Errorf("internal/%s is not in the layout", dir.Name())
+		}
+	}
+	for _, name := range named {
+		if _, err := os.Stat("../internal/" + name); err != nil && name != "docs" && name != "tools" && name != "clients" {
+			t.Errorf("the layout has internal/%s, which is not there", name)
+		}
+	}
+}
+
+// A page of clients shows what doctor shows.
+func TestClients(t *testing.T) {
+	fresh(t, "docs/clients/README.md", docs.Clients(), "make docs")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/app"
+	"github.com/conduit-mcp/conduit-mcp/internal/clients"
 	"github.com/conduit-mcp/conduit-mcp/internal/logfile"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -27,18 +28,36 @@ const logTail = 2048
 // is 1 where the server would not start or such a call fails, and with --strict
 // where there is anything to warn of.
 func (c *commandLine) doctor() *cobra.Command {
-	strict := false
+	strict, id := false, clients.Default
 	cmd := &cobra.Command{
 		Use:   "doctor [DIRECTORY ...]",
 		Short: "Check settings, directories and log, and show what to paste into a client",
-		Args:  c.directories,
+		Long: "Check settings, directories and log, and show what to paste into a client.\n\n" +
+			"What is pasted makes the client start the server with all that was checked. With\n" +
+			"--quiet it is all that is printed.",
+		Example: "  conduit-mcp doctor ~/projects\n  conduit-mcp doctor --client zed --quiet ~/projects",
+		Args:    c.directories,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			client, ok := clients.Find(id)
+			if !ok {
+				return registry.UsageError(fmt.Sprintf("--client %q is none of %s", id, strings.Join(clients.IDs(), ", ")))
+			}
 			a, err := c.app(app.Options{Dirs: args})
 			r := examine(a, err)
-			if c.JSON {
-				err = c.Print(cmd.OutOrStdout(), r)
-			} else {
-				err = r.print(cmd.OutOrStdout())
+			for i, s := range r.Settings {
+				if c.inFile[s.From] {
+					r.Settings[i].From += " in " + c.envFile
+				}
+			}
+			r.configure(a, client)
+			out := cmd.OutOrStdout()
+			switch {
+			case c.JSON:
+				err = c.Print(out, r)
+			case c.Quiet && r.Error == nil:
+				_, err = fmt.Fprintln(out, r.snippet)
+			default:
+				err = r.print(out, client)
 			}
 			if err == nil && (r.Error != nil || !r.selfTestGood() || strict && len(r.Warnings) > 0) {
 				err = &registry.ExitError{Code: 1}
@@ -47,6 +66,8 @@ func (c *commandLine) doctor() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "fail where there is anything to warn of")
+	cmd.Flags().StringVar(&id, "client", id, "show the configuration of `CLIENT`: "+strings.Join(clients.IDs(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("client", cobra.FixedCompletions(clients.IDs(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -61,7 +82,9 @@ type report struct {
 	Settings []settingState `json:"settings,omitempty"`
 	Log      logState       `json:"log"`
 	SelfTest []trial        `json:"self_test,omitempty"`
-	Snippet  any            `json:"client_configuration,omitempty"`
+	Snippet  any            `json:"client_configuration,omitempty"` // a string where it is no JSON
+
+	snippet string // the same as text
 }
 
 type toolsetState struct {
@@ -140,12 +163,30 @@ func examine(a *app.App, err error) *report {
 		r.Settings = append(r.Settings, settingState{s.Env, s.Value, s.From})
 	}
 	r.SelfTest = selfTest(a)
+	return r
+}
+
+// configure adds what makes a client start a server like a.
+func (r *report) configure(a *app.App, client clients.Client) {
+	if r.Error != nil {
+		return
+	}
+	given, secrets, err := a.Given()
+	if err != nil {
+		r.warn("%v", err)
+		return
+	}
+	for _, s := range secrets {
+		r.warn("%s is a secret and not in the client's configuration; write it there by hand", s)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		self = "conduit-mcp"
 	}
-	r.Snippet = snippet(self, a.Roots.Dirs())
-	return r
+	r.snippet = client.Snippet(clients.Server{Command: self, Env: given})
+	if r.Snippet = r.snippet; !client.TOML {
+		r.Snippet = json.RawMessage(r.snippet)
+	}
 }
 
 func (r *report) log(l *logfile.Log) {
@@ -198,9 +239,12 @@ func selfTest(a *app.App) []trial {
 }
 
 // print writes the report for a person.
-func (r *report) print(out io.Writer) error {
+func (r *report) print(out io.Writer, client clients.Client) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "conduit-mcp %s\n", r.Version)
+	if r.snippet != "" {
+		fmt.Fprintf(&b, "\nFor %s: %s\n(other clients: --client NAME, see doctor --help)\n\n%s\n", client.Title, client.Where(), r.snippet)
+	}
 	if r.Error != nil {
 		fmt.Fprintf(&b, "\nThe server would not start.\n  %s: %s\n", r.Error.Code, r.Error.Message)
 	}
@@ -250,33 +294,6 @@ func (r *report) print(out io.Writer) error {
 		trials = []string{"skipped: no tool that is served lists directories"}
 	}
 	section("Self-test", trials)
-	if r.Snippet != nil {
-		text, err := json.MarshalIndent(r.Snippet, "", "  ")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&b, "\nFor a client's configuration (mcp.json, claude_desktop_config.json, settings.json …)\n%s\n", text)
-	}
 	_, err := io.WriteString(out, b.String())
 	return err
-}
-
-// Snippet returns the mcpServers object with which a client starts command over
-// the given allowed directories, as indented JSON.
-func Snippet(command string, dirs []string) string {
-	b, err := json.MarshalIndent(snippet(command, dirs), "", "  ")
-	if err != nil {
-		return ""
-	}
-	return string(b)
-}
-
-func snippet(command string, dirs []string) any {
-	type server struct {
-		Command string            `json:"command"`
-		Env     map[string]string `json:"env"`
-	}
-	return map[string]map[string]server{"mcpServers": {
-		"conduit": {command, map[string]string{"CONDUIT_ALLOWED_PATHS": strings.Join(dirs, string(os.PathListSeparator))}},
-	}}
 }

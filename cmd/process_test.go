@@ -406,16 +406,55 @@ func TestFirstRecordOfTheLog(t *testing.T) {
 	first, _, _ := strings.Cut(p.logged(), "\n")
 	var record struct {
 		Msg, Version string
+		Pid          int
 		Settings     map[string]any
 		Allowed      []string `json:"allowed_paths"`
 		File         string   `json:"log_file"`
 	}
-	if err := json.Unmarshal([]byte(first), &record); err != nil || record.Version == "" || record.Settings["CONDUIT_READ_ONLY"] != true ||
+	if err := json.Unmarshal([]byte(first), &record); err != nil || record.Version == "" || record.Pid != p.cmd.Process.Pid || record.Settings["CONDUIT_READ_ONLY"] != true ||
 		len(record.Allowed) != 1 || record.Allowed[0] != p.home || record.File != p.log {
 		t.Errorf("%v: %s", err, first)
 	}
 	if fi, err := os.Stat(p.log); err != nil || fi.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", fi.Mode(), err)
+	}
+}
+
+// An environment file gives what the environment lacks, to the server as to
+// commands; what is wrong with it reaches the client.
+func TestEnvironmentFile(t *testing.T) {
+	p := prepare(t, nil)
+	p.file("env", "CONDUIT_READ_ONLY=true\n")
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		puts bool
+	}{
+		{[]string{"--env-file", filepath.Join(p.home, "env"), "./"}, nil, false},
+		{[]string{"--env-file", filepath.Join(p.home, "env"), "./"}, map[string]string{"CONDUIT_READ_ONLY": "no"}, true},
+		{[]string{"--env-file=" + filepath.Join(p.home, "env")}, nil, false},
+	} {
+		p := start(t, c.env, c.args...)
+		p.handshake()
+		p.send(toolCall(1, "write", `{"action":"put","entries":[{"path":"x","content":""}]}`))
+		if r := p.reply(); r.Error != nil || r.Result.IsError == c.puts {
+			t.Errorf("%q: %+v", c.args, r)
+		}
+		p.in.Close()
+		p.ends(0)
+	}
+	server := start(t, nil, "--env-file", filepath.Join(p.home, "none"))
+	server.send(initialize)
+	if r := server.reply(); !strings.Contains(fmt.Sprint(r.Error), "ERR_CONFIG_INVALID: the environment file cannot be read") {
+		t.Errorf("%v", r.Error)
+	}
+	server.ends(1)
+	given := map[string]string{"CONDUIT_ALLOWED_PATHS": "~"}
+	if stdout, stderr, code := run(t, given, "--env-file", filepath.Join(p.home, "env"), "doctor"); code != 0 || !strings.Contains(stdout, "true (from CONDUIT_READ_ONLY in "+p.home) {
+		t.Errorf("doctor: %d, %s%s", code, stdout, stderr)
+	}
+	if _, stderr, code := run(t, given, "tools", "--env-file", filepath.Join(p.home, "none")); code != 1 || !strings.Contains(stderr, "ERR_CONFIG_INVALID") {
+		t.Errorf("tools: %d, %s", code, stderr)
 	}
 }
 

@@ -23,14 +23,15 @@ const memoryLimit = 48 << 20
 // answer with the reason.
 const refusalPatience = 10 * time.Second
 
-// serve is the stdio server. It returns the exit code.
-func serve(environ app.Environ, dirs []string) int {
+// serve is the stdio server that o describes. It returns the exit code.
+func serve(o app.Options) int {
+	o.Serving = true
 	person := isTerminal(os.Stdin) && isTerminal(os.Stderr)
 	out, stderr, err := takeStdout()
 	if err != nil {
 		return 1
 	}
-	a, err := app.New(app.Options{Environ: environ, Dirs: dirs, Serving: true})
+	a, err := app.New(o)
 	defer func() { a.Close() }() // it has its log where it could not be made
 	if f := a.Log.File(); f != nil {
 		_ = debug.SetCrashOutput(f, debug.CrashOptions{}) // stderr stays silent even then
@@ -48,7 +49,7 @@ func serve(environ app.Environ, dirs []string) int {
 		return 1
 	}
 	a.LogStart()
-	if limit, _ := environ.Lookup("GOMEMLIMIT"); limit == "" {
+	if limit, _ := o.Environ.Lookup("GOMEMLIMIT"); limit == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
 	if person {

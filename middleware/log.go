@@ -32,19 +32,22 @@ func Log(log *slog.Logger) registry.Middleware {
 				took := time.Since(start)
 				switch {
 				case err != nil && ctx.Err() != nil:
-					log.InfoContext(ctx, "cancelled", "op", c.Op.ID(), "took", took)
+					log.InfoContext(ctx, "cancelled", "op", c.Op.ID(), "took_ms", ms(took))
 				case err != nil:
 					code, _ := fault.Of(err)
-					log.ErrorContext(ctx, "failed", "op", c.Op.ID(), "took", took, "error_code", code, "err", causes(c, err))
+					log.ErrorContext(ctx, "failed", "op", c.Op.ID(), "took_ms", ms(took), "error_code", code, "err", causes(c, err))
 				default:
 					items, bad := failures(ctx, log, c, a.Value)
-					log.InfoContext(ctx, "done", "op", c.Op.ID(), "took", took, "results", items, "failed", bad)
+					log.InfoContext(ctx, "done", "op", c.Op.ID(), "took_ms", ms(took), "results", items, "failed", bad)
 				}
 			}()
 			return next(ctx, c)
 		}
 	}
 }
+
+// ms is a duration in milliseconds, to the microsecond.
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // causes words err, which c failed with, with the cause that a client is not shown.
 func causes(c *registry.Call, err error) string {

@@ -33,7 +33,7 @@ func TestLog(t *testing.T) {
 		lines int
 	}{
 		{"success", slog.LevelDebug, answer(registry.Answer{Value: "TOP SECRET"}, nil),
-			[]string{`level=DEBUG msg=request tool=t op=t.a params="{path:\"/p/q\" operation:\"a\" content:(12 bytes) key:(12 bytes) any:(27 bytes) unknown:(14 bytes) count:(3 bytes) more:(16 bytes) long:(`, `entries:[{path:\"e\" text:(12 bytes) content:(12 bytes)} {n:7 b:true} (3 bytes) (14 bytes)]}`, `level=INFO msg=done op=t.a took=`, "results=1 failed=0"}, 2},
+			[]string{`level=DEBUG msg=request tool=t op=t.a params="{path:\"/p/q\" operation:\"a\" content:(12 bytes) key:(12 bytes) any:(27 bytes) unknown:(14 bytes) count:(3 bytes) more:(16 bytes) long:(`, `entries:[{path:\"e\" text:(12 bytes) content:(12 bytes)} {n:7 b:true} (3 bytes) (14 bytes)]}`, `level=INFO msg=done op=t.a took_ms=`, "results=1 failed=0"}, 2},
 		{"at INFO", slog.LevelInfo, answer(registry.Answer{Value: "v"}, nil), []string{"msg=done"}, 1},
 		{"failure", slog.LevelInfo, answer(registry.Answer{}, fault.Hide(fault.FSReadFailed, errors.New("root cause"), "shown")),
 			[]string{"level=ERROR msg=failed op=t.a", "error_code=ERR_FS_READ_FAILED", `err="shown (cause: root cause)"`}, 1},

@@ -27,7 +27,7 @@ func (e *Engine) Apply(ctx context.Context, id string, cwd place.Place) (Applied
 		ended := task.Ended(l.record.Status)
 		l.mu.Unlock()
 		if !ended {
-			return out, fault.New(fault.PreconditionFailed, "task %s is not over; wait for it with task_status", id)
+			return out, fault.New(fault.PreconditionFailed, "task %s is not over; wait for it with %s", id, e.Words.Wait)
 		}
 	}
 	err := e.stored(id, cwd, func(store *task.Store, home place.Place) error {
@@ -36,9 +36,9 @@ func (e *Engine) Apply(ctx context.Context, id string, cwd place.Place) (Applied
 		case err != nil:
 			return err
 		case !task.Ended(r.Status):
-			return fault.New(fault.PreconditionFailed, "task %s is not over; wait for it with task_status", id)
+			return fault.New(fault.PreconditionFailed, "task %s is not over; wait for it with %s", id, e.Words.Wait)
 		case r.Worktree == nil:
-			return fault.New(fault.InvalidParameter, "task %s did not run with worktree; its changes are in %s already", id, r.Cwd)
+			return fault.New(fault.InvalidParameter, "task %s did not run with %s; its changes are in %s already", id, e.Words.Worktree, r.Cwd)
 		case r.Worktree.Applied:
 			return fault.New(fault.PreconditionFailed, "the changes of task %s were applied already", id)
 		case r.Worktree.Ref == "" || r.Before == nil || r.After == nil:

@@ -84,8 +84,13 @@ func benchOver(t testing.TB, dir string, set func(*config.Config), adjust func(*
 }
 
 func services(dir string) agentcli.Services {
-	return agentcli.Services{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{dir}, State: stateOf(dir)}
+	return agentcli.Services{Log: slog.New(slog.DiscardHandler), Now: time.Now, Lookup: os.LookupEnv, Places: []string{dir}, State: stateOf(dir), Words: someWords}
 }
+
+// someWords are words that only these tests speak, but for those whose places
+// they look at.
+var someWords = agentcli.Words{Health: "<health>", Cancel: "task_cancel", List: "<list>", Wait: "<wait>", Instructions: "<instructions>", Test: "<test>",
+	Allowlist: "<allowlist>", Worktree: "<worktree>", Env: "<env>", Cwd: "<cwd>", TaskID: "<id>", Cursor: "<cursor>"}
 
 // plays has provider id run the steps.
 func plays(id, format string, steps ...string) func(*config.Config) {

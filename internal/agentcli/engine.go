@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
+	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/policy"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/process"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/task"
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
@@ -36,8 +37,12 @@ type Services struct {
 	// State is where records of tasks and locks are kept; "": conduit-mcp/agent
 	// in the user's state directory, as Lookup has it.
 	State string
+	Words Words
 	Clock *process.Clock // that time limits of runs go by; nil: the system's
 }
+
+// Words are what messages call things.
+type Words = policy.Words
 
 // An Engine runs tasks. It is safe for use from several goroutines.
 type Engine struct {

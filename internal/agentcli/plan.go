@@ -41,6 +41,7 @@ type plan struct {
 	auditDir *audit.Dir // nil: no audit
 	logDir   *audit.Dir // nil: no log
 	issues   []policy.Issue
+	words    Words
 }
 
 func (p *plan) close() {
@@ -57,7 +58,7 @@ func (p *plan) close() {
 
 // plan checks r and makes it ready. Policy issues are not errors.
 func (e *Engine) plan(ctx context.Context, r Request) (_ *plan, err error) {
-	p := &plan{Request: r, started: e.Now()}
+	p := &plan{Request: r, started: e.Now(), words: e.Words}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -70,12 +71,12 @@ func (e *Engine) plan(ctx context.Context, r Request) (_ *plan, err error) {
 	if p.TaskID == "" {
 		p.TaskID = "task-" + strings.NewReplacer(":", "-", ".", "-").Replace(audit.ISO(p.started)) + "-" + strings.ToLower(rand.Text()[:6])
 	}
-	if err := task.CheckID(p.TaskID); err != nil {
+	if err := task.CheckID(e.Words.TaskID, p.TaskID); err != nil {
 		return nil, err
 	}
 	for name := range r.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(r.Env[name], "\x00") {
-			return nil, fault.New(fault.InvalidParameter, "env: %q is no name of a variable", fault.Clip(name))
+			return nil, fault.New(fault.InvalidParameter, "%s: %q is no name of a variable", e.Words.Env, fault.Clip(name))
 		}
 	}
 	if r.DefaultCwd && p.provider.Cwd != "" {
@@ -86,14 +87,14 @@ func (e *Engine) plan(ctx context.Context, r Request) (_ *plan, err error) {
 	if fi, err := p.Cwd.Stat(); err != nil {
 		return nil, err
 	} else if !fi.IsDir() {
-		return nil, fault.New(fault.FSIsFile, "cwd %s is a file; name a directory", p.Cwd.Abs)
+		return nil, fault.New(fault.FSIsFile, "%s %s is a file; name a directory", e.Words.Cwd, p.Cwd.Abs)
 	}
 	p.dir = p.Cwd.Abs
 	p.space = snapshot.Open(ctx, p.dir, e.snapshotOptions(p.Cwd))
 	depth := e.depth()
 	p.issues = policy.Before(policy.Task{
 		Instructions: r.Instructions, TestCommand: r.TestCommand, TestRequired: e.config.Policy.RequireTestCommand, Allowlist: r.Allowlist,
-		Depth: depth, MaxDepth: e.config.Runner.MaxDepth, Worktree: r.Worktree, Repository: p.space.Repository(),
+		Depth: depth, MaxDepth: e.config.Runner.MaxDepth, Worktree: r.Worktree, Repository: p.space.Repository(), Words: e.Words,
 	})
 	e.environment(p, depth)
 	return p, e.command(p)

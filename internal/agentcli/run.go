@@ -39,7 +39,7 @@ func (p *plan) result(status string) *Result {
 // noTest is the outcome of a test that did not run.
 func (p *plan) noTest() *Test {
 	if p.TestCommand == nil {
-		return &Test{Skipped: true, Note: "no testCommand was given"}
+		return &Test{Skipped: true, Note: "no " + p.words.Test + " was given"}
 	}
 	return &Test{Command: *p.TestCommand, Skipped: true, Note: "the agent did not succeed"}
 }
@@ -59,7 +59,7 @@ func (e *Engine) execute(ctx context.Context, p *plan, l *live) (*Result, error)
 		return res, nil
 	}
 	if m := e.health.unavailable(p.Request.Provider, e.Now()); m != nil {
-		res.fail(m.class, fmt.Sprintf("Provider %s marked unavailable (%s). Run providers_health to check it again.", p.Request.Provider, m.text))
+		res.fail(m.class, fmt.Sprintf("Provider %s marked unavailable (%s). Run %s to check it again.", p.Request.Provider, m.text, e.Words.Health))
 		return res, nil
 	}
 	if !p.Worktree {

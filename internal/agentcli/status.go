@@ -77,7 +77,7 @@ func (e *Engine) Read(ctx context.Context, id, cursor string, wait time.Duration
 	if cursor != "" {
 		n, err := strconv.ParseInt(cursor, 10, 64)
 		if err != nil || n < 0 {
-			return Status{}, fault.New(fault.InvalidParameter, "cursor must be one that task_status returned")
+			return Status{}, fault.New(fault.InvalidParameter, "cursor must be one that %s returned", e.Words.Cursor)
 		}
 		after = n
 	}
@@ -113,7 +113,7 @@ func (e *Engine) look(ctx context.Context, id string, after int64, cwd place.Pla
 	var s Status
 	var news chan struct{}
 	err := e.stored(id, cwd, func(store *task.Store, home place.Place) error {
-		r, err := present(store, id)
+		r, err := e.present(store, id)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (e *Engine) look(ctx context.Context, id string, after int64, cwd place.Pla
 
 // present loads a record as it is to be told. Nothing is written: of a task whose
 // server is gone only that is told, and who may settle it.
-func present(store *task.Store, id string) (*task.Record, error) {
+func (e *Engine) present(store *task.Store, id string) (*task.Record, error) {
 	r, err := store.Load(id)
 	if err != nil || task.Ended(r.Status) || !store.Abandoned(id) {
 		return r, err
@@ -144,7 +144,7 @@ func present(store *task.Store, id string) (*task.Record, error) {
 	}
 	r.Status = task.Interrupted
 	r.Events = append(r.Events, task.Event{Seq: last.Seq + 1, Time: last.Time, Kind: "error",
-		Text: "the server that ran it ended before it did; task_cancel ends what is left of it and tells what it changed"})
+		Text: "the server that ran it ended before it did; " + e.Words.Cancel + " ends what is left of it and tells what it changed"})
 	return r, nil
 }
 
@@ -179,7 +179,7 @@ func (e *Engine) homes(cwd place.Place) []place.Place {
 
 // stored runs f with the store that holds task id.
 func (e *Engine) stored(id string, cwd place.Place, f func(*task.Store, place.Place) error) error {
-	if err := task.CheckID(id); err != nil {
+	if err := task.CheckID(e.Words.TaskID, id); err != nil {
 		return err
 	}
 	for _, home := range e.homes(cwd) {
@@ -193,7 +193,7 @@ func (e *Engine) stored(id string, cwd place.Place, f func(*task.Store, place.Pl
 			return err
 		}
 	}
-	return fault.New(fault.FSNotFound, "there is no task %s here; task_list tells the known ones, and cwd names the directory that a task of another server ran in", fault.Clip(id))
+	return fault.New(fault.FSNotFound, "there is no task %s here; %s tells the known ones, and %s names the directory that a task of another server ran in", fault.Clip(id), e.Words.List, e.Words.Cwd)
 }
 
 // List returns the tasks known here, the latest first, without events and
@@ -229,7 +229,7 @@ func (e *Engine) List(ctx context.Context, cwd place.Place, limit int) (tasks []
 			if l := e.liveTask(id); l != nil && l.store.Dir.Abs == store.Dir.Abs {
 				continue
 			}
-			if r, err := present(store, id); err == nil {
+			if r, err := e.present(store, id); err == nil {
 				add(r)
 			}
 		}

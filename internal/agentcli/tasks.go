@@ -105,10 +105,13 @@ func (e *Engine) create(p *plan, background bool, watch func(task.Event)) (*live
 	defer e.mu.Unlock()
 	if _, used := e.live[p.TaskID]; used {
 		store.Dir.Close()
-		return nil, fault.New(fault.FSAlreadyExists, "there is a task %s already; choose another taskId or leave it out", p.TaskID)
+		return nil, e.taken(p.TaskID)
 	}
 	if l.release, err = store.Create(&l.record); err != nil {
 		store.Dir.Close()
+		if code, _ := fault.Of(err); code == fault.FSAlreadyExists {
+			err = e.taken(p.TaskID)
+		}
 		return nil, err
 	}
 	e.live[p.TaskID] = l
@@ -190,4 +193,9 @@ func every(d time.Duration, f func()) (stop func()) {
 		close(done)
 		_ = g.Wait()
 	}
+}
+
+// taken refuses an id that was used.
+func (e *Engine) taken(id string) error {
+	return fault.New(fault.FSAlreadyExists, "there is a task %s already; choose another %s or leave it out", id, e.Words.TaskID)
 }

@@ -33,6 +33,7 @@ var Version = "1.0.0"
 // Options say which server is wanted.
 type Options struct {
 	Environ Environ
+	EnvFile string   // has further variables; see [Environ.WithFile]
 	Dirs    []string // allowed directories in place of CONDUIT_ALLOWED_PATHS
 	Serving bool     // for clients: background work runs, and the notice of first use is sent
 	Quiet   bool     // without a log, for commands
@@ -63,6 +64,10 @@ type App struct {
 // error says so, and the App has at least its log. The App is to be closed in
 // either case.
 func New(o Options) (*App, error) {
+	var fileErr error
+	if o.EnvFile != "" {
+		o.Environ, _, fileErr = o.Environ.WithFile(o.EnvFile)
+	}
 	a := &App{environ: o.Environ, bodies: body.NewStore()}
 	lookup := o.Environ.Lookup
 	// The log comes first, with what can be read of its settings, so that the
@@ -76,8 +81,10 @@ func New(o Options) (*App, error) {
 		path = logfile.Off
 	}
 	a.Log = logfile.Open(path, level)
-	err := a.compose(o)
-	return a, err
+	if fileErr != nil {
+		return a, fileErr
+	}
+	return a, a.compose(o)
 }
 
 func (a *App) compose(o Options) (err error) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -183,6 +184,44 @@ func (a *App) Active() ([]Active, error) {
 		list = append(list, Active{s, from, v})
 	}
 	return list, nil
+}
+
+// Given returns the variables that give settings their values, by name, with
+// what makes another server, started elsewhere, have the same: directories and
+// files are absolute. Settings of what is linked in and not served count too.
+// Secrets are left out of values and named apart.
+func (a *App) Given() (values map[string]string, secrets []string, err error) {
+	own, err := ServerSettings()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := registry.Registered()
+	if err != nil {
+		return nil, nil, err
+	}
+	values = map[string]string{}
+	if a.Explicit {
+		values["CONDUIT_ALLOWED_PATHS"] = strings.Join(a.Roots.Dirs(), string(os.PathListSeparator))
+	}
+	for _, s := range all.Settings(own...) {
+		variable, text := s.Given(a.environ.Lookup)
+		switch {
+		case variable == "" || variable == "CONDUIT_ALLOWED_PATHS":
+		case s.Secret:
+			secrets = append(secrets, variable)
+		case variable == "CONDUIT_LOG_FILE_PATH":
+			values[variable] = a.Log.Path
+		case s.Kind == "path" || s.Kind == "state" || s.Kind == "data":
+			v, err := s.Value(a.environ.Lookup)
+			if err != nil {
+				return nil, nil, err
+			}
+			values[variable] = cmp.Or(v.(string), registry.Off)
+		default:
+			values[variable] = text
+		}
+	}
+	return values, secrets, nil
 }
 
 // configuration is the active value of every setting by its variable

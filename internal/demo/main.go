@@ -1,30 +1,34 @@
 // Command demo drives a conduit-mcp binary as a client would, on a scratch copy
-// of this repository's sources, and prints each call with its answer. It fails
-// unless every step ends as it should.
+// of this repository's sources, and tells what each call took; with -verbose it
+// shows the calls and their answers. It fails unless every step ends as it
+// should.
 //
-// Usage, from the repository's root: demo BINARY
+// Usage, from the repository's root: demo [-verbose] BINARY
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/conduit-mcp/conduit-mcp/cmd"
+	"github.com/conduit-mcp/conduit-mcp/internal/clients"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: demo BINARY")
+	verbose := flag.Bool("verbose", false, "show the calls and their answers")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: demo [-verbose] BINARY")
 		os.Exit(2)
 	}
-	if err := demonstrate(os.Args[1]); err != nil {
+	if err := demonstrate(flag.Arg(0), *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func demonstrate(binary string) error {
+func demonstrate(binary string, verbose bool) error {
 	binary, err := filepath.Abs(binary)
 	if err != nil {
 		return err
@@ -33,9 +37,11 @@ func demonstrate(binary string) error {
 	if err != nil {
 		return err
 	}
-	if err := tour(binary, here, os.Stdout); err != nil {
+	if err := tour(binary, here, verbose, os.Stdout); err != nil {
 		return err
 	}
-	fmt.Printf("Every step ended as it should. To use the server, give a client this:\n\n%s\n", cmd.Snippet(binary, []string{here}))
+	client, _ := clients.Find(clients.Default)
+	fmt.Printf("To use the server, give a client such as %s this (bin/conduit-mcp doctor has it for others):\n\n%s\n",
+		client.Title, client.Snippet(clients.Server{Command: binary, Env: map[string]string{"CONDUIT_ALLOWED_PATHS": here}}))
 	return nil
 }

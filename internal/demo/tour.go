@@ -49,7 +49,7 @@ var steps = []step{
 	{"Find files by name", "find", `{"base_path":".","match_criteria":[{"type":"name_pattern","pattern":"set*.go"}],"view":"lean"}`, false, "registry/settings.go"},
 	{"Find where a text stands", "find", `{"base_path":"registry","match_criteria":[{"type":"content_pattern","pattern":"func Register["}],"include_matches":true,"view":"lean"}`, false, "set.go:"},
 	{"Find files by size and type", "find",
-		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":8000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
+		`{"base_path":".","entry_type_filter":"file","match_criteria":[{"type":"metadata_filter","attribute":"size_bytes","operator":"gt","value":4000},{"type":"metadata_filter","attribute":"name","operator":"equals","value":"readme.md"}]}`, false, `"name":"README.md"`},
 
 	{"Write a file to edit", "write", `{"action":"put","entries":[{"path":"src/tide.go","content":"package tide\n\nfunc Hours() int {\n\tif true {\n\t\treturn 12\n\t}\n\treturn 0\n}\n"}]}`, false, "File created."},
 	{"Change a line of it", "edit", `{"operation":"apply","changes":[{"path":"src/tide.go","edits":[{"old_text":"return 12","new_text":"return 6"}]}],"view":"lean"}`, false, "+\t\treturn 6"},
@@ -72,14 +72,24 @@ var steps = []step{
 	{"Read it as an image block that a model can see", "read", `{"operation":"content","sources":["$SITE/photo.jpg"],"format":"media","max_side":800}`, false, `"width":800`},
 	{"A page that does not exist", "read", `{"operation":"content","sources":["$SITE/nowhere"]}`, true, "ERR_HTTP_STATUS_ERROR"},
 
+	{"Pack a zip", "write", `{"action":"archive","source_paths":["src"],"archive_path":"report.zip","format":"zip"}`, false, `"status":"success"`},
+	{"Open it as a workspace", "zipfs_open", `{"path":"report.zip"}`, false, `"workspace_path":`},
+	{"Write a file in it", "zipfs_write", `{"path":"src/notes.txt","content":"high at 06:12\n"}`, false, `"written":true`},
+	{"What a sync would write", "zipfs_diff", `{}`, false, "+high at 06:12"},
+	{"Close it; the zip gets what changed", "zipfs_close", `{"sync":true}`, false, `"synced":true`},
+	{"Read the file in the zip", "read", `{"operation":"content","sources":["report.zip!/src/notes.txt"],"view":"lean"}`, false, "high at 06:12"},
+
+	{"Which agents can be used", "providers_health", `{"providers":["fake"]}`, false, `"ok":true`},
+	{"Give one a task; what it changed comes back as a diff", "run_task", `{"provider":"fake","instructions":"Write a note."}`, false, "+hi"},
+
 	{"A path outside of the allowed directories", "read", `{"operation":"content","sources":["/etc/passwd"]}`, true, "ERR_FS_ACCESS_DENIED"},
 	{"An argument of the wrong type", "read", `{"operation":"content","sources":"README.md"}`, true, "ERR_INVALID_PARAMETER"},
 	{"An operation that does not exist", "read", `{"operation":"summarize","sources":["README.md"]}`, true, "ERR_UNKNOWN_OPERATION_ACTION"},
 }
 
 // tour runs the steps against binary on a copy of repository's README.md and
-// registry, which it removes at the end.
-func tour(binary, repository string, out io.Writer) error {
+// registry, which it removes at the end. Verbose shows calls and answers.
+func tour(binary, repository string, verbose bool, out io.Writer) error {
 	tree, err := os.MkdirTemp("", "conduit-demo-")
 	if err != nil {
 		return err
@@ -102,6 +112,22 @@ func tour(binary, repository string, out io.Writer) error {
 	}
 	defer os.RemoveAll(state)
 
+	// A program that plays an agent.
+	fake := filepath.Join(state, "fakecli.exe") // a name that every system takes
+	build := exec.Command("go", "build", "-o", fake, "./internal/agentcli/testdata/fakecli")
+	build.Dir = repository
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building an agent: %w\n%s", err, said)
+	}
+	config, err := json.Marshal(map[string]any{"providers": map[string]any{"fake": map[string]any{
+		"binary": fake, "inputMode": "stdin", "args": []string{"stdin", "out Wrote a note.", "write note.txt hi"}}}})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tree, "mcp-conduit.config.json"), config, 0o600); err != nil {
+		return err
+	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	server := exec.Command(binary)
@@ -111,7 +137,8 @@ func tour(binary, repository string, out io.Writer) error {
 			server.Env = append(server.Env, v)
 		}
 	}
-	server.Env = append(server.Env, "CONDUIT_ALLOWED_PATHS="+tree, "CONDUIT_LOG_FILE_PATH=NONE", "CONDUIT_JOURNAL_DIR="+filepath.Join(state, "journal"))
+	server.Env = append(server.Env, "CONDUIT_ALLOWED_PATHS="+tree, "CONDUIT_LOG_FILE_PATH=NONE", "CONDUIT_TOOLSETS=core,zipfs,agent",
+		"HOME="+state, "USERPROFILE="+state, "LOCALAPPDATA="+state, "XDG_STATE_HOME="+state, "XDG_DATA_HOME="+state)
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "demo", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: server}, nil)
 	if err != nil {
 		return fmt.Errorf("connecting to %s: %w", binary, err)
@@ -122,45 +149,77 @@ func tour(binary, repository string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s serves a copy of README.md and registry/ in %s\n\nIts tools:\n", filepath.Base(binary), tree)
+	var names []string
 	for _, t := range tools.Tools {
-		fmt.Fprintf(out, "  %-6s %s\n", t.Name, t.Description)
+		names = append(names, t.Name)
 	}
+	fmt.Fprintf(out, "%s serves a copy of README.md and registry/ in %s\nIts tools: %s\n\n", filepath.Base(binary), tree, strings.Join(names, ", "))
 	web, err := openSite()
 	if err != nil {
 		return err
 	}
 	defer web.Close()
 	etag := ""
+	var all cost
+	slowest, began := cost{}, time.Now()
 	for i, s := range steps {
 		s.args = strings.NewReplacer("$ETAG", etag, "$SITE", web.URL).Replace(s.args)
 		s.want = strings.ReplaceAll(s.want, "$SITE", web.URL)
-		fmt.Fprintf(out, "\n%d. %s\n→ %s %s\n", i+1, s.title, s.tool, s.args)
+		start := time.Now()
 		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: s.tool, Arguments: json.RawMessage(s.args)})
 		if err != nil {
 			return fmt.Errorf("step %d, %q: %w", i+1, s.title, err)
 		}
+		c := cost{title: s.title, took: time.Since(start), asked: len(s.args)}
 		text := ""
-		if len(res.Content) > 0 {
-			if t, ok := res.Content[0].(*mcp.TextContent); ok {
-				text = t.Text
+		for n, block := range res.Content {
+			switch b := block.(type) {
+			case *mcp.TextContent:
+				c.answered += len(b.Text)
+				if n == 0 {
+					text = b.Text
+				}
+			case *mcp.ImageContent:
+				c.images += len(b.Data)
 			}
 		}
-		fmt.Fprintf(out, "← %s\n", readable(text))
-		for _, c := range res.Content {
-			if image, ok := c.(*mcp.ImageContent); ok {
-				fmt.Fprintf(out, "← an image block: %s, %d bytes\n", image.MIMEType, len(image.Data))
-			}
+		fmt.Fprintf(out, "%3d. %-62s %s\n", i+1, s.title, c)
+		if verbose {
+			fmt.Fprintf(out, "→ %s %s\n← %s\n\n", s.tool, s.args, readable(text))
 		}
 		if m := etagField.FindStringSubmatch(text); m != nil {
 			etag = m[1]
 		}
 		if res.IsError != s.fails || !strings.Contains(text, s.want) {
-			return fmt.Errorf("step %d, %q: the error flag is %t and must be %t, the answer must hold %q", i+1, s.title, res.IsError, s.fails, s.want)
+			return fmt.Errorf("step %d, %q: the error flag is %t and must be %t, the answer must hold %q and is\n%s", i+1, s.title, res.IsError, s.fails, s.want, readable(text))
 		}
+		all.asked, all.answered, all.images = all.asked+c.asked, all.answered+c.answered, all.images+c.images
+		if c.took > slowest.took {
+			slowest = c
+		}
+	}
+	all.took = time.Since(began)
+	fmt.Fprintf(out, "\nAll %d steps ended as they should:\n     %-62s %s\n     %-62s %s\n", len(steps), "in all", all, "the longest: "+slowest.title, slowest)
+	if !verbose {
+		fmt.Fprintln(out, "With -verbose (make demo verbose=1) each call is shown with its answer.")
 	}
 	fmt.Fprintln(out)
 	return nil
+}
+
+// A cost is what a call took and what a model has of it.
+type cost struct {
+	title                   string
+	took                    time.Duration
+	asked, answered, images int // bytes
+}
+
+func (c cost) String() string {
+	text := fmt.Sprintf("%8.1f ms %7d B asked %8d B answered, about %6d tokens", float64(c.took.Microseconds())/1000, c.asked, c.answered, (c.asked+c.answered)/4)
+	if c.images > 0 {
+		text += fmt.Sprintf(", and %d B of images", c.images)
+	}
+	return text
 }
 
 var etagField = regexp.MustCompile(`"etag":"([^"]+)"`)

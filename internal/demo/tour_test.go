@@ -26,7 +26,7 @@ func TestTour(t *testing.T) {
 	}
 	t.Setenv("CONDUIT_READ_ONLY", "true") // must not reach the server
 	var out bytes.Buffer
-	if err := tour(binary, repository, &out); err != nil {
+	if err := tour(binary, repository, true, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, s := range steps {
@@ -34,10 +34,20 @@ func TestTour(t *testing.T) {
 			t.Errorf("the output lacks the step %q", s.title)
 		}
 	}
+	for _, want := range []string{"→ zipfs_open {", "ms ", " tokens\n", "All ", "steps ended as they should", "the longest: "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output lacks %q", want)
+		}
+	}
+	full := out.Len()
+	out.Reset()
+	if err := tour(binary, repository, false, &out); err != nil || strings.Count(out.String(), "\n") > len(steps)+10 || out.Len() > full/2 {
+		t.Errorf("%v; the short form is\n%s", err, out.String())
+	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if err := tour(filepath.Join(scratch, "none"), repository, &out); err == nil {
+	if err := tour(filepath.Join(scratch, "none"), repository, false, &out); err == nil {
 		t.Error("a binary that does not exist is no error")
 	}
 }

@@ -1,4 +1,4 @@
-// Package docs writes the reference parts of the documentation from what is
+// Package docs writes the pages of reference from what is
 // registered, so that they cannot say anything else than the code.
 package docs
 

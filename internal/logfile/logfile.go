@@ -74,7 +74,7 @@ func Open(path, level string) *Log {
 	if l.file, l.Err = open(l.Path); l.Err == nil {
 		handlers = append(handlers, slog.NewJSONHandler(l.file, options))
 	}
-	l.Logger = slog.New(slogmulti.Fanout(handlers...))
+	l.Logger = slog.New(slogmulti.Fanout(handlers...)).With("pid", os.Getpid()) // servers may share a file
 	if l.Err != nil {
 		l.Log(context.Background(), LevelFatal, "the log file cannot be written; logging is off", "path", l.Path, "err", l.Err)
 	}

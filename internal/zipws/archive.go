@@ -32,8 +32,8 @@ func readDirectory(r io.ReaderAt, size int64) (*zipfile.Directory, error) {
 }
 
 // check judges the entries before anything is unpacked. What is merely odd is
-// told in warnings.
-func check(d *zipfile.Directory, s Settings) (warnings []string, err error) {
+// told in warnings. said is what bounds the size.
+func check(d *zipfile.Directory, s Settings, said string) (warnings []string, err error) {
 	if int64(len(d.Entries)) > s.MaxFiles {
 		return nil, fault.New(ZipBomb, "the archive has %d entries, more than CONDUIT_ZIP_MAX_FILE_COUNT (%d)", len(d.Entries), s.MaxFiles)
 	}
@@ -73,7 +73,7 @@ func check(d *zipfile.Directory, s Settings) (warnings []string, err error) {
 			links++
 		}
 		if total += e.Size; total > s.MaxSize {
-			return nil, fault.New(ZipBomb, "the archive unpacks to more than CONDUIT_ZIP_MAX_EXTRACTED_SIZE (%d bytes)", s.MaxSize)
+			return nil, fault.New(ZipBomb, "the archive unpacks to more than %s (%d bytes)", said, s.MaxSize)
 		}
 		kinds[e.Name] = e.IsDir()
 		fold := strings.ToLower(norm.NFC.String(e.Name))

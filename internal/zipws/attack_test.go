@@ -153,7 +153,7 @@ func TestDamagedAnywhere(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			if _, err := check(d, s.Settings); err != nil {
+			if _, err := check(d, s.Settings, sizeSetting); err != nil {
 				continue
 			}
 			for j := range d.Entries {

@@ -28,7 +28,7 @@ const listed = 20
 // does not say what becomes of them, the error is UNSAVED_CHANGES.
 func (m *Workspaces) Close(ctx context.Context, ref string, o CloseOptions) (Closed, error) {
 	if o.Sync && o.Discard {
-		return Closed{}, fault.New(InvalidParams, "sync and discard exclude each other; give one")
+		return Closed{}, fault.New(InvalidParams, "%s and %s exclude each other; give one", m.Words.Sync, m.Words.Discard)
 	}
 	s, err := m.use(ctx, ref, true)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m *Workspaces) Close(ctx context.Context, ref string, o CloseOptions) (Clo
 			return Closed{}, err
 		}
 		if c.dirty() {
-			return Closed{}, fault.New(UnsavedChanges, "the session %s has changes that are not in the archive; close it with sync to write them, or with discard to lose them: %s", s.Name, c.summary())
+			return Closed{}, fault.New(UnsavedChanges, "the session %s has changes that are not in the archive; close it with %s to write them, or with %s to lose them: %s", s.Name, m.Words.Sync, m.Words.Discard, c.summary())
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -99,7 +99,7 @@ type PruneOptions struct {
 func (m *Workspaces) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err error) {
 	r.Pruned = []Pruned{}
 	if !o.All && o.Stale <= 0 {
-		return r, fault.New(InvalidParams, "say which sessions to remove: all, or stale with a duration such as \"24h\" or \"7d\"")
+		return r, fault.New(InvalidParams, "say which sessions to remove: %s, or %s with a duration such as \"24h\" or \"7d\"", m.Words.All, m.Words.Stale)
 	}
 	st, err := m.state(false)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -82,7 +82,7 @@ func (m *Workspaces) Diff(ctx context.Context, ref string, name Name, lines int)
 	}
 	if !known {
 		if _, err := d.contents.Lstat(filepath.FromSlash(at)); err != nil {
-			return nil, explain(at, err)
+			return nil, m.Words.explain(at, err)
 		}
 	}
 	slices.SortFunc(d.list, func(a, b Change) int { return walk.ComparePaths(a.Name, b.Name) })
@@ -163,7 +163,7 @@ func (d *differ) before(ctx context.Context, e *zipfile.Entry) ([]byte, error) {
 		}
 		if _, same := d.s.unchanged(f, fi); !same {
 			f.Close()
-			return nil, fault.New(ConflictDetected, "%s has been modified since it was opened, so there is nothing to compare with; zipfs_status tells which files changed", d.s.Source)
+			return nil, fault.New(ConflictDetected, "%s has been modified since it was opened, so there is nothing to compare with; %s tells which files changed", d.s.Source, d.s.m.Words.Status)
 		}
 		d.archive = f
 	}
@@ -179,7 +179,7 @@ func (d *differ) before(ctx context.Context, e *zipfile.Entry) ([]byte, error) {
 func (d *differ) after(n *node) ([]byte, error) {
 	f, _, err := inside(d.contents, n.name).OpenFileOnly()
 	if err != nil {
-		return nil, explain(n.name, err)
+		return nil, d.s.m.Words.explain(n.name, err)
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxDiffed))

@@ -211,7 +211,7 @@ func TestBrokenMetadata(t *testing.T) {
 	o := s.open("a.zip", OpenOptions{})
 	s.must(os.WriteFile(filepath.Join(s.Data, workspacesDir, o.Name, metadataName), []byte(`{"id":`), 0o600))
 	_, err := s.Status(t.Context(), o.Name)
-	wantCode(t, err, SessionNotFound, o.Name, "prune")
+	wantCode(t, err, SessionNotFound, o.Name, "<Prune>")
 	r, err := s.Prune(t.Context(), PruneOptions{All: true, DryRun: true})
 	if err != nil || len(r.Pruned) != 1 || r.Pruned[0].Name != o.Name {
 		t.Fatalf("%+v, %v", r, err)

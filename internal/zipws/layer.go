@@ -46,7 +46,7 @@ func (s *session) layer() (*layer, error) {
 	}
 	if _, same := s.unchanged(f, fi); !same {
 		f.Close()
-		return nil, fault.New(ConflictDetected, "%s was modified since it was opened, and this session reads from it; close it with discard and open the archive again", s.Source)
+		return nil, fault.New(ConflictDetected, "%s was modified since it was opened, and this session reads from it; close it with %s and open the archive again", s.Source, s.m.Words.Discard)
 	}
 	l.from = f
 	return l, nil

@@ -40,13 +40,13 @@ func (n Name) clean() (string, error) {
 }
 
 // explain gives an error of using the name on the workspace its code.
-func explain(name string, err error) error {
+func (w Words) explain(name string, err error) error {
 	coded := new(fault.Error)
 	switch {
 	case err == nil, errors.As(err, &coded) && coded.Code != fault.FSNotFound:
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return noSuch(name)
+		return w.noSuch(name)
 	case strings.Contains(err.Error(), "escapes from parent"): // as os.Root says it
 		return fault.Hide(PathTraversal, err, "%s passes through a symbolic link that leads outside the workspace", name)
 	}
@@ -56,6 +56,6 @@ func explain(name string, err error) error {
 	return err
 }
 
-func noSuch(name string) error {
-	return fault.New(PathNotFound, "there is no %s in the workspace; zipfs_ls tells what is there", name)
+func (w Words) noSuch(name string) error {
+	return fault.New(PathNotFound, "there is no %s in the workspace; %s tells what is there", name, w.List)
 }

@@ -57,7 +57,7 @@ func (s *session) diskBelow(ctx context.Context, at string, depth int) ([]node, 
 		return nil, nil
 	}
 	if err != nil {
-		return nil, explain(at, err)
+		return nil, s.m.Words.explain(at, err)
 	}
 	defer top.Close()
 	prefix := ""

@@ -17,7 +17,7 @@ import (
 type OpenOptions struct {
 	Name     string                  // of the session; empty: made from that of the archive
 	Lazy     bool                    // unpack nothing until [Workspaces.Path] asks for it
-	MaxSize  int64                   // instead of Settings.MaxSize, where it is smaller; 0: no
+	MaxSize  int64                   // instead of Settings.MaxSize; 0: no
 	Progress func(done, total int64) // called with the number of files done; may be nil
 }
 
@@ -45,20 +45,20 @@ func (m *Workspaces) Open(ctx context.Context, src place.Place, o OpenOptions) (
 	} else if err != nil {
 		return opened, err
 	}
-	limits := m.Settings
+	limits, said := m.Settings, sizeSetting
 	if o.MaxSize > 0 {
-		limits.MaxSize = min(limits.MaxSize, o.MaxSize)
+		limits.MaxSize, said = o.MaxSize, m.Words.MaxSize
 	}
 	var d *zipfile.Directory
 	if format == pack.Zip {
 		if d, err = readDirectory(f, fi.Size()); err != nil {
 			return opened, invalid(src.Abs, err)
 		}
-		if warnings, err = check(d, limits); err != nil {
+		if warnings, err = check(d, limits, said); err != nil {
 			return opened, err
 		}
 	} else if o.Lazy {
-		return opened, fault.New(InvalidParams, "lazy works for zip archives, and %s is %s; leave lazy out", src.Abs, format)
+		return opened, fault.New(InvalidParams, "%s works for zip archives, and %s is %s; leave %[1]s out", m.Words.Lazy, src.Abs, format)
 	}
 	st, err := m.state(true)
 	if err != nil {
@@ -76,14 +76,12 @@ func (m *Workspaces) Open(ctx context.Context, src place.Place, o OpenOptions) (
 			m.remove(st, s.Name)
 		}
 	}()
-	if o.MaxSize > 0 {
-		s.Limit = limits.MaxSize
-	}
+	s.Limit = o.MaxSize
 	s.Format, s.Lazy, s.Links, s.Archive, s.source = format, o.Lazy, m.Links, stampOf(fi), src
 	if d != nil {
 		err = s.fill(ctx, f, d, o.Progress)
 	} else {
-		err = s.unpack(ctx, limits, o.Progress)
+		err = s.unpack(ctx, limits, said, o.Progress)
 	}
 	if err != nil {
 		return opened, err
@@ -135,7 +133,7 @@ func (m *Workspaces) reserve(ctx context.Context, st *os.Root, src place.Place, 
 	case int64(open) >= m.MaxOpen:
 		return nil, fault.New(LimitExceeded, "%s open, which is the most (CONDUIT_ZIP_MAX_SESSIONS); close one first", plural(open, "session is", "sessions are"))
 	case total > maxTotalDisk:
-		return nil, fault.New(LimitExceeded, "the open sessions would take more than %d bytes together; close one first, or open this one with lazy", int64(maxTotalDisk))
+		return nil, fault.New(LimitExceeded, "the open sessions would take more than %d bytes together; close one first, or open this one with %s", int64(maxTotalDisk), m.Words.Lazy)
 	}
 	s.ID, s.Name, s.Source, s.State, s.Created = newID(), name, src.Abs, stateOpen, m.Now().UTC()
 	m.step("lock")
@@ -203,7 +201,7 @@ func (s *session) fill(ctx context.Context, f *os.File, d *zipfile.Directory, pr
 }
 
 // unpack unpacks an archive that is not a zip. Such a session is read-only.
-func (s *session) unpack(ctx context.Context, limits Settings, progress func(done, total int64)) error {
+func (s *session) unpack(ctx context.Context, limits Settings, said string, progress func(done, total int64)) error {
 	if err := s.root.Remove(contentsDir); err != nil {
 		return err
 	}
@@ -212,7 +210,7 @@ func (s *session) unpack(ctx context.Context, limits Settings, progress func(don
 	o := pack.ExtractOptions{Format: s.Format, MaxBytes: limits.MaxSize, Progress: progress}
 	if _, err := pack.Extract(ctx, s.m.files, s.source, dst, o); err != nil {
 		if code, _ := fault.Of(err); code == fault.LimitExceeded {
-			return fault.Hide(ZipBomb, err, "the archive %s unpacks to more than the limits allow (CONDUIT_ZIP_MAX_EXTRACTED_SIZE is %d bytes)", s.Source, limits.MaxSize)
+			return fault.Hide(ZipBomb, err, "the archive %s unpacks to more than the limits allow (%s is %d bytes)", s.Source, said, limits.MaxSize)
 		}
 		return err
 	}

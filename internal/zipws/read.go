@@ -83,7 +83,7 @@ func (m *Workspaces) Content(ctx context.Context, ref string, name Name, o Conte
 		return c, err
 	}
 	if rest := c.Size - o.Offset; rest > mostContent && (o.Limit == 0 || o.Limit > mostContent) {
-		return c, fault.New(LimitExceeded, "%s has %d bytes from there on, and at most %d are sent at a time; read it in parts with offset and limit, or by the directory that zipfs_path tells", name, rest, mostContent)
+		return c, fault.New(LimitExceeded, "%s has %d bytes from there on, and at most %d are sent at a time; read it in parts with %s, or by the directory that %s tells", name, rest, mostContent, m.Words.Parts, m.Words.Path)
 	}
 	if text, ok := characterRange(b.Bytes(), int(limit), o.Offset > 0); ok && !o.Base64 {
 		c.Content, c.Encoding = text, "utf-8"

@@ -79,16 +79,16 @@ func nameFor(path string, taken func(string) bool) string {
 
 // pick finds the session that ref means: a name, an id, or the start of one.
 // Where ref is empty it is the only one.
-func (v *survey) pick(ref string) (metadata, error) {
+func (v *survey) pick(ref string, w Words) (metadata, error) {
 	list := v.sessions
 	if ref == "" {
 		switch len(list) {
 		case 0:
-			return metadata{}, missing(ref, nil)
+			return metadata{}, w.missing(ref, nil)
 		case 1:
 			return list[0], nil
 		}
-		return metadata{}, fault.New(AmbiguousSession, "%d sessions are open; say which with session: %s", len(list), names(list))
+		return metadata{}, fault.New(AmbiguousSession, "%d sessions are open; say which with %s: %s", len(list), w.Session, names(list))
 	}
 	d, found := lookup(list, ref)
 	switch {
@@ -97,12 +97,12 @@ func (v *survey) pick(ref string) (metadata, error) {
 	case found > 1:
 		return metadata{}, fault.New(AmbiguousSession, "the ids of %d sessions begin with %s; give more of it, or a name: %s", found, ref, names(list))
 	case slices.Contains(v.broken, ref):
-		return metadata{}, fault.New(SessionNotFound, "the metadata of the session %s cannot be read, so nothing can be done with it; its files are in the directory %s, and zipfs_prune with all removes it", clip(ref), filepath.Join(workspacesDir, ref, contentsDir))
+		return metadata{}, fault.New(SessionNotFound, "the metadata of the session %s cannot be read, so nothing can be done with it; its files are in the directory %s, and %s removes it", clip(ref), filepath.Join(workspacesDir, ref, contentsDir), w.Prune)
 	}
 	if d, found := lookup(v.others, ref); found > 0 {
 		return metadata{}, fault.New(SessionNotFound, "%s was made by another program, and only that one knows what in it is unsaved; sync and close it there, then open the archive here", clip(d.Name))
 	}
-	return metadata{}, missing(ref, list)
+	return metadata{}, w.missing(ref, list)
 }
 
 // lookup finds the one of list that ref means, and how many there are.
@@ -119,12 +119,12 @@ func lookup(list []metadata, ref string) (d metadata, found int) {
 	return d, found
 }
 
-func missing(ref string, list []metadata) error {
+func (w Words) missing(ref string, list []metadata) error {
 	switch {
 	case ref == "":
-		return fault.New(NoSessions, "no session is open; open an archive with zipfs_open first")
+		return fault.New(NoSessions, "no session is open; open an archive with %s first", w.Open)
 	case len(list) == 0:
-		return fault.New(SessionNotFound, "there is no session %s, and none is open; open an archive with zipfs_open first", clip(ref))
+		return fault.New(SessionNotFound, "there is no session %s, and none is open; open an archive with %s first", clip(ref), w.Open)
 	}
 	return fault.New(SessionNotFound, "there is no session %s; the open ones are: %s", clip(ref), names(list))
 }

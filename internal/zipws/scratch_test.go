@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func newWorkspaces(base string) (*Workspaces, *testHost, error) {
 	}
 	s := Settings{MaxSize: 1 << 30, MaxFiles: 100_000, MaxOpen: 32}
 	h := &testHost{r, map[string]bool{}}
-	return New(Options{Settings: s, Data: filepath.Join(base, "state"), Host: h, Log: slog.New(slog.DiscardHandler), Now: time.Now}), h, nil
+	return New(Options{Settings: s, Data: filepath.Join(base, "state"), Host: h, Log: slog.New(slog.DiscardHandler), Now: time.Now, Words: someWords()}), h, nil
 }
 
 func newScratch(t testing.TB) *scratch {
@@ -252,4 +253,13 @@ func goroot(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// someWords are words that only these tests speak.
+func someWords() (w Words) {
+	v := reflect.ValueOf(&w).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetString("<" + v.Type().Field(i).Name + ">")
+	}
+	return w
 }

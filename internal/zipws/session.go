@@ -28,7 +28,7 @@ type session struct {
 func (m *Workspaces) use(ctx context.Context, ref string, exclusive bool) (*session, error) {
 	st, err := m.state(false)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(ref, nil)
+		return nil, m.Words.missing(ref, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (m *Workspaces) find(ctx context.Context, st *os.Root, ref string, exclusiv
 	if err != nil {
 		return nil, err
 	}
-	d, err := v.pick(ref)
+	d, err := v.pick(ref, m.Words)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (s *session) sync(ctx context.Context, o SyncOptions) (Synced, error) {
 		return r, err
 	}
 	if !same && !o.Force {
-		return r, fault.New(ConflictDetected, "%s has been modified since it was opened; with force it is overwritten, and its present form kept as a backup", s.Source)
+		return r, fault.New(ConflictDetected, "%s has been modified since it was opened; with %s it is overwritten, and its present form kept as a backup", s.Source, s.m.Words.Force)
 	}
 	if o.DryRun {
 		r.Estimated = &s.Archive.Size
@@ -187,7 +187,7 @@ func (w *syncRun) items(ctx context.Context, r *Synced) ([]zipfile.Item, error) 
 				continue
 			}
 			if theirs == nil {
-				return nil, fault.New(SyncFailed, "%s was modified by others, and %s, which this session has not unpacked, is no longer in it as it was; nothing was changed. Close the session with discard and open the archive again", w.Source, e.Name)
+				return nil, fault.New(SyncFailed, "%s was modified by others, and %s, which this session has not unpacked, is no longer in it as it was; nothing was changed. Close the session with %s and open the archive again", w.Source, e.Name, w.m.Words.Discard)
 			}
 			it.Verbatim = theirs
 		default:
@@ -217,7 +217,7 @@ func (w *syncRun) content(n node, i int) zipfile.File {
 		}
 		f, fi, err := inside(w.contents, n.name).OpenFileOnly()
 		if err != nil {
-			return nil, 0, time.Time{}, explain(n.name, err)
+			return nil, 0, time.Time{}, w.m.Words.explain(n.name, err)
 		}
 		w.packed[i] = stampOf(fi)
 		return f, fi.Size(), fi.ModTime(), nil

@@ -457,7 +457,7 @@ func TestUnsavedChangesAreListed(t *testing.T) {
 		s.write(fmt.Sprintf("new%02d", i), "new")
 	}
 	_, err := s.Workspaces.Close(t.Context(), "", CloseOptions{})
-	wantCode(t, err, UnsavedChanges, "added new00", "added new19 and 5 more", "sync", "discard")
+	wantCode(t, err, UnsavedChanges, "added new00", "added new19 and 5 more", "<Sync>", "<Discard>")
 	if c, err := s.Workspaces.Close(t.Context(), "", CloseOptions{Discard: true}); err != nil || !c.Closed || c.Synced {
 		t.Errorf("%+v, %v", c, err)
 	}

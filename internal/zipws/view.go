@@ -61,7 +61,7 @@ func (v *view) find(name string) (node, error) {
 			return nodeOf(name, fi), nil
 		}
 	}
-	return node{}, explain(name, err)
+	return node{}, v.m.Words.explain(name, err)
 }
 
 // below lists what is below the directory called at, down to that many levels
@@ -105,7 +105,7 @@ func (v *view) open(n node) (io.ReadCloser, error) {
 		return nil, fault.New(InvalidParams, "%s is a directory; name a file", n.name)
 	case n.entry < 0:
 		f, _, err := inside(v.contents, n.name).OpenFileOnly()
-		return f, explain(n.name, err)
+		return f, v.m.Words.explain(n.name, err)
 	case n.mode&fs.ModeSymlink != 0:
 		return nil, fault.New(InvalidParams, "%s is a symbolic link in the archive, which is not followed", n.name)
 	}

@@ -55,10 +55,11 @@ type Host interface {
 // Options are what Workspaces are made of.
 type Options struct {
 	Settings
-	Data string // see [Settings.Path]; where it is empty no session can be opened
-	Host Host
-	Log  *slog.Logger
-	Now  func() time.Time
+	Data  string // see [Settings.Path]; where it is empty no session can be opened
+	Host  Host
+	Log   *slog.Logger
+	Now   func() time.Time
+	Words Words
 }
 
 // Workspaces are those of one data directory. Their methods may be called at the

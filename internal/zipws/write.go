@@ -18,7 +18,7 @@ func (s *session) readOnly() error {
 	if s.Format == pack.Zip {
 		return nil
 	}
-	return fault.New(ReadOnly, "%s is %s, which is not written, so the session is read-only; unpack it with write.unarchive to change it", s.Source, s.Format)
+	return fault.New(ReadOnly, "%s is %s, which is not written, so the session is read-only; unpack it with %s to change it", s.Source, s.Format, s.m.Words.Unarchive)
 }
 
 // Write writes the file called name, whole or not at all. Unless mkdir is set,
@@ -47,11 +47,11 @@ func (m *Workspaces) Write(ctx context.Context, ref string, name Name, content [
 			case err != nil && code != PathNotFound:
 				return err
 			case err != nil && !mkdir:
-				return fault.New(PathNotFound, "there is no directory %s; make it with create_dirs", dir)
+				return fault.New(PathNotFound, "there is no directory %s; make it with %s", dir, m.Words.CreateDirs)
 			}
 		}
-		if int64(len(content)) > m.MaxSize {
-			return fault.New(LimitExceeded, "the content has %d bytes, more than CONDUIT_ZIP_MAX_EXTRACTED_SIZE (%d)", len(content), m.MaxSize)
+		if limit, said := v.limit(); int64(len(content)) > limit {
+			return fault.New(LimitExceeded, "the content has %d bytes, more than %s (%d)", len(content), said, limit)
 		}
 		was, _ := v.find(at) // nothing, where there is none
 		if err := v.fits(ctx, int64(len(content))-was.size); err != nil {
@@ -64,16 +64,13 @@ func (m *Workspaces) Write(ctx context.Context, ref string, name Name, content [
 		if err == nil && v.layer != nil && was.entry >= 0 && was.name != "" {
 			err = v.contents.Chmod(filepath.FromSlash(at), unpackedMode(&v.layer.Entries[was.entry]))
 		}
-		return explain(at, err)
+		return m.Words.explain(at, err)
 	})
 }
 
 // fits refuses to make the files of a session larger by n bytes than it may be.
 func (v *view) fits(ctx context.Context, n int64) error {
-	limit := v.m.MaxSize
-	if v.Limit > 0 {
-		limit = min(limit, v.Limit)
-	}
+	limit, said := v.limit()
 	// All files are looked at only where the limit is near by what is known.
 	v.m.mu.Lock()
 	total, known := v.m.sizes[v.ID]
@@ -89,7 +86,7 @@ func (v *view) fits(ctx context.Context, n int64) error {
 		}
 	}
 	if n > 0 && total+n > limit {
-		return fault.New(LimitExceeded, "the session would have %d bytes, more than it may (%d; CONDUIT_ZIP_MAX_EXTRACTED_SIZE)", total+n, limit)
+		return fault.New(LimitExceeded, "the session would have %d bytes, more than it may (%d; %s)", total+n, limit, said)
 	}
 	v.m.mu.Lock()
 	v.m.sizes[v.ID] = total + max(n, 0) // what is smaller is seen when it matters
@@ -123,7 +120,7 @@ func (m *Workspaces) Delete(ctx context.Context, ref string, name Name, recursiv
 	fi, err := v.contents.Lstat(filepath.FromSlash(at))
 	onDisk := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return explain(at, err)
+		return m.Words.explain(at, err)
 	}
 	archived := false
 	var n node
@@ -131,7 +128,7 @@ func (m *Workspaces) Delete(ctx context.Context, ref string, name Name, recursiv
 		n, archived = v.layer.find(at)
 	}
 	if !onDisk && !archived {
-		return noSuch(at)
+		return m.Words.noSuch(at)
 	}
 	if dir := onDisk && fi.IsDir() || !onDisk && n.isDir(); dir && !recursive {
 		list, err := v.below(ctx, at, 0)
@@ -139,7 +136,7 @@ func (m *Workspaces) Delete(ctx context.Context, ref string, name Name, recursiv
 			return err
 		}
 		if len(list) > 0 {
-			return fault.New(NotEmpty, "the directory %s is not empty (%s); delete it with recursive", at, plural(len(list), "entry", "entries"))
+			return fault.New(NotEmpty, "the directory %s is not empty (%s); delete it with %s", at, plural(len(list), "entry", "entries"), m.Words.Recursive)
 		}
 	}
 	if archived {
@@ -148,11 +145,11 @@ func (m *Workspaces) Delete(ctx context.Context, ref string, name Name, recursiv
 		}
 		// The directory it was in stays, though the archive may have no entry for it.
 		if err := v.contents.MkdirAll(filepath.FromSlash(path.Dir(at)), 0o755); err != nil {
-			return explain(at, err)
+			return m.Words.explain(at, err)
 		}
 	}
 	if onDisk {
-		return explain(at, v.contents.RemoveAll(filepath.FromSlash(at)))
+		return m.Words.explain(at, v.contents.RemoveAll(filepath.FromSlash(at)))
 	}
 	return nil
 }

@@ -69,6 +69,12 @@ func configuration(env *registry.Env) (*config.Config, error) {
 	return s.Load(env.Project)
 }
 
+// words are those of the tools.
+var words = agentcli.Words{
+	Health: HealthTool, Cancel: CancelTool, List: ListTool, Wait: StatusTool, Cursor: StatusTool,
+	Instructions: "instructions", Test: "testCommand", Allowlist: "allowlist", Worktree: "worktree", Env: "env", Cwd: "cwd", TaskID: "taskId",
+}
+
 // engine returns the one engine of the server.
 func engine(env *registry.Env) (*agentcli.Engine, error) {
 	return registry.Shared(env, func(env *registry.Env) (*agentcli.Engine, error) {
@@ -76,7 +82,7 @@ func engine(env *registry.Env) (*agentcli.Engine, error) {
 		if err != nil {
 			return nil, err
 		}
-		e := agentcli.New(c, agentcli.Services{Log: env.Log, Now: env.Now, Lookup: env.Lookup, Places: env.Server.AllowedPaths})
+		e := agentcli.New(c, agentcli.Services{Log: env.Log, Now: env.Now, Lookup: env.Lookup, Places: env.Server.AllowedPaths, Words: words})
 		env.OnClose(e.Close)
 		env.OnList(e.Warm)
 		return e, nil

@@ -38,10 +38,17 @@ func declare[In, Out any](d registry.Desc, run func(context.Context, *zipws.Work
 func builder[In, Out any](run func(context.Context, *zipws.Workspaces, In) (Out, error)) func(zipws.Settings, *registry.Env) (registry.Func[In, Out], error) {
 	return func(s zipws.Settings, env *registry.Env) (registry.Func[In, Out], error) {
 		m, err := registry.Shared(env, func(env *registry.Env) (*zipws.Workspaces, error) {
-			return zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: env.Paths, Log: env.Log, Now: env.Now}), nil
+			return zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: env.Paths, Log: env.Log, Now: env.Now, Words: words}), nil
 		})
 		return func(ctx context.Context, in In) (Out, error) { return run(ctx, m, in) }, err
 	}
+}
+
+// words are those of the tools.
+var words = zipws.Words{
+	Open: "zipfs_open", Status: "zipfs_status", List: "zipfs_ls", Path: "zipfs_path", Prune: "zipfs_prune with all", Unarchive: "write.unarchive",
+	Session: "session", Sync: "sync", Discard: "discard", Force: "force", Recursive: "recursive", Lazy: "lazy", Parts: "offset and limit",
+	CreateDirs: "create_dirs", All: "all", Stale: "stale", MaxSize: "the size that the session was opened with",
 }
 
 // always are the codes that any of the tools may answer with.

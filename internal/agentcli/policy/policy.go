@@ -55,36 +55,46 @@ type Task struct {
 	MaxDepth     int
 	Worktree     bool
 	Repository   bool // the working directory belongs to a git repository
+	Words        Words
+}
+
+// Words are what messages call things to whoever calls: tools and parameters, or
+// commands and options. Each fits where its example stands.
+type Words struct {
+	Health, Cancel, List, Wait              string // "Run providers_health", "task_list tells", "wait for it with task_status"
+	Instructions, Test, Allowlist, Worktree string // "instructions is empty", "give testCommand", "allowlist entry", "leave worktree out"
+	Env, Cwd, TaskID, Cursor                string // "env: ...", "cwd names the directory", "choose another taskId", "one that task_status returned"
 }
 
 // Before returns the reasons not to run t.
 func Before(t Task) []Issue {
 	var issues []Issue
+	w := t.Words
 	if strings.TrimSpace(t.Instructions) == "" {
-		issues = append(issues, refuse(InstructionsRequired, "instructions is empty; say what the agent should do"))
+		issues = append(issues, refuse(InstructionsRequired, "%s is empty; say what the agent should do", w.Instructions))
 	}
 	switch {
 	case t.TestCommand == nil && t.TestRequired:
-		issues = append(issues, refuse(TestCommandRequired, "policy.requireTestCommand is set; give testCommand, a shell command that checks the result"))
+		issues = append(issues, refuse(TestCommandRequired, "policy.requireTestCommand is set; give %s, a shell command that checks the result", w.Test))
 	case t.TestCommand != nil && strings.TrimSpace(*t.TestCommand) == "":
-		issues = append(issues, refuse(TestCommandEmpty, "testCommand is empty; give a shell command or leave it out"))
+		issues = append(issues, refuse(TestCommandEmpty, "%s is empty; give a shell command or leave it out", w.Test))
 	}
 	for _, entry := range t.Allowlist {
 		slashed := filepath.ToSlash(entry)
 		switch {
 		case path.IsAbs(slashed) || filepath.IsAbs(entry) || strings.HasPrefix(entry, "~"):
-			issues = append(issues, refuse(AllowlistAbsolute, "allowlist entry %q is absolute; write it relative to the working directory", entry))
+			issues = append(issues, refuse(AllowlistAbsolute, "%s entry %q is absolute; write it relative to the working directory", w.Allowlist, entry))
 		case escapes(slashed):
-			issues = append(issues, refuse(AllowlistEscape, "allowlist entry %q leads out of the working directory; leave out ..", entry))
+			issues = append(issues, refuse(AllowlistEscape, "%s entry %q leads out of the working directory; leave out ..", w.Allowlist, entry))
 		case !doublestar.ValidatePattern(slashed):
-			issues = append(issues, refuse(AllowlistPattern, "allowlist entry %q is no valid glob", entry))
+			issues = append(issues, refuse(AllowlistPattern, "%s entry %q is no valid glob", w.Allowlist, entry))
 		}
 	}
 	if t.Depth >= t.MaxDepth {
 		issues = append(issues, refuse(DepthExceeded, "this server was started by an agent that runs under conduit already, %d deep; agents may be %d deep (runner.maxDepth)", t.Depth, t.MaxDepth))
 	}
 	if t.Worktree && !t.Repository {
-		issues = append(issues, refuse(WorktreeRepository, "worktree needs a git repository, and the working directory is in none; leave worktree out, or run git init there"))
+		issues = append(issues, refuse(WorktreeRepository, "%s needs a git repository, and the working directory is in none; leave %[1]s out, or run git init there", w.Worktree))
 	}
 	return issues
 }

@@ -98,7 +98,7 @@ func (h *hashes) Take(ctx context.Context) (Snapshot, error) {
 			return nil
 		}
 		if n++; n > maxFiles {
-			return fault.New(fault.LimitExceeded, "%s is no git repository and holds more than %d files, too many to tell what changes; run git init there, or give a smaller cwd", h.dir, maxFiles)
+			return fault.New(fault.LimitExceeded, "%s is no git repository and holds more than %d files, too many to tell what changes; run git init there, or name a smaller directory", h.dir, maxFiles)
 		}
 		rel, err := filepath.Rel(h.dir, name)
 		if err == nil {

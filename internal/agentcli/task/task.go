@@ -76,10 +76,10 @@ var idForm = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // CheckID refuses a name that cannot be a task's: it becomes part of file names
-// and of a git reference.
-func CheckID(id string) error {
+// and of a git reference. word is what the caller calls it.
+func CheckID(word, id string) error {
 	if !idForm().MatchString(id) || strings.Contains(id, "..") || strings.HasSuffix(id, ".") || strings.HasSuffix(id, ".lock") {
-		return fault.New(fault.InvalidParameter, "taskId %q must be 1 to 100 letters, digits, dots, hyphens or underscores, beginning with a letter or digit and without two dots in a row", id[:min(len(id), 100)])
+		return fault.New(fault.InvalidParameter, "%s %q must be 1 to 100 letters, digits, dots, hyphens or underscores, beginning with a letter or digit and without two dots in a row", word, id[:min(len(id), 100)])
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (s *Store) Create(r *Record) (release func(), err error) {
 	}
 	if _, err := s.Dir.Root().Lstat(r.TaskID + suffix); err == nil || filelock.TryLock(f, filelock.Exclusive) != nil {
 		f.Close()
-		return nil, fault.New(fault.FSAlreadyExists, "there is a task %s already; choose another taskId or leave it out", r.TaskID)
+		return nil, fault.New(fault.FSAlreadyExists, "there is a task %s already", r.TaskID)
 	}
 	if err := s.Save(r); err != nil {
 		f.Close()
@@ -199,7 +199,7 @@ func (s *Store) List() ([]string, error) {
 	}
 	var ids []string
 	for _, n := range names {
-		if id, ok := strings.CutSuffix(n.Name(), suffix); ok && CheckID(id) == nil && !strings.HasPrefix(id, ".") {
+		if id, ok := strings.CutSuffix(n.Name(), suffix); ok && CheckID("", id) == nil && !strings.HasPrefix(id, ".") {
 			ids = append(ids, id)
 		}
 	}

@@ -93,7 +93,7 @@ func TestIDs(t *testing.T) {
 		"a": true, "task-2026-11-21T07-08-09-123Z-abc123": true, "A_b.c-d": true, strings.Repeat("x", 100): true,
 		"": false, strings.Repeat("x", 101): false, ".a": false, "-a": false, "a..b": false, "a.": false, "a.lock": false, "a/b": false, "a\\b": false, "a b": false, "é": false, "a\n": false,
 	} {
-		if err := task.CheckID(id); (err == nil) != ok || !ok && code(err) != fault.InvalidParameter {
+		if err := task.CheckID("taskId", id); (err == nil) != ok || !ok && code(err) != fault.InvalidParameter {
 			t.Errorf("%q: %v", id, err)
 		}
 	}

@@ -30,6 +30,12 @@ func Commands(cli *registry.CLI, engine func(*registry.Env) (*agentcli.Engine, e
 	return []*cobra.Command{agent}
 }
 
+// words are those of the command line.
+var words = agentcli.Words{
+	Health: "agent health", Cancel: "agent cancel", List: "agent tasks", Wait: "agent show --wait", Cursor: "agent show",
+	Instructions: "INSTRUCTIONS", Test: "--test", Allowlist: "--allow", Worktree: "--worktree", Env: "--env", Cwd: "--cwd", TaskID: "--id",
+}
+
 // commands are what the commands share.
 type commands struct {
 	*registry.CLI
@@ -74,6 +80,9 @@ func (c *commands) open(cmd *cobra.Command, args []string) (*call, error) {
 		return nil, err
 	}
 	e, err := c.engine(env)
+	if err == nil {
+		e.Words = words // nothing runs yet
+	}
 	return &call{Command: cmd, CLI: c.CLI, env: env, engine: e, args: args}, err
 }
 

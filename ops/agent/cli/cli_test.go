@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -42,7 +43,37 @@ func (x *terminal) run(args ...string) (code int, stdout, stderr string) {
 	code = cmd.Run(append([]string{"agent"}, args...), map[string]string{
 		"CONDUIT_ALLOWED_PATHS": x.dir, "CONDUIT_PROJECT_ROOT": x.dir, "PATH": os.Getenv("PATH"), "HOME": os.Getenv("HOME"),
 	}, strings.NewReader(x.stdin), &out, &errs)
+	if found := toolWords.FindString(errs.String()); found != "" {
+		x.t.Errorf("%q speaks of %q as tools do: %s", args, found, errs.String())
+	}
 	return code, out.String(), errs.String()
+}
+
+// toolWords are those that messages have for models.
+var toolWords = regexp.MustCompile(`run_task|providers_health|task_[a-z]+|testCommand|taskId|(^|\s)cwd\b|\ballowlist entry|with worktree|^env:`)
+
+// What to do next is told in words that the command line takes.
+func TestWordsOfTheCommandLine(t *testing.T) {
+	x := newTerminal(t, conf)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"show", "none"}, "agent tasks tells the known ones, and --cwd names the directory"},
+		{[]string{"run", "--provider", "fake", "--id", "..", "x"}, `--id ".." must be`},
+		{[]string{"run", "--provider", "fake", "--id", "a", "x"}, "succeeded"},
+		{[]string{"run", "--provider", "fake", "--id", "a", "x"}, "choose another --id"},
+		{[]string{"apply", "a"}, "did not run with --worktree"},
+		{[]string{"run", "--provider", "fake", "--env", "=1", "x"}, `--env: "" is no name`},
+		{[]string{"run", "--provider", "fake", "--worktree", "x"}, "--worktree needs a git repository"},
+		{[]string{"run", "--provider", "fake", "--allow", "/x", "x"}, `--allow entry "/x" is absolute`},
+		{[]string{"run", "--provider", "fake", "--test", "", "x"}, "--test is empty"},
+		{[]string{"run", "--provider", "fake", ""}, "INSTRUCTIONS is empty"},
+	} {
+		if _, out, errs := x.run(c.args...); !strings.Contains(out+errs, c.want) {
+			t.Errorf("%q: %s%s; want %q", c.args, out, errs, c.want)
+		}
+	}
 }
 
 const conf = `{"providers": {"fake": {"binary": "$FAKE", "inputMode": "stdin", "outputFormat": "codex-jsonl", "args": ["stdin", "say codex", "write note.txt hi"]},

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -41,6 +41,13 @@ func Commands(cli *registry.CLI) []*cobra.Command {
 	zip.AddCommand(c.open(), c.close(), c.sessions(), c.ls(), c.tree(), c.read(), c.write(), c.delete(), c.grep(),
 		c.path(), c.status(), c.diff(), c.sync(), c.prune())
 	return []*cobra.Command{zip}
+}
+
+// words are those of the command line.
+var words = zipws.Words{
+	Open: "zip open", Status: "zip status", List: "zip ls", Path: "zip path", Prune: "zip prune --all", Unarchive: "conduit-mcp call write.unarchive",
+	Session: "SESSION", Sync: "--sync", Discard: "--no-sync", Force: "--force", Recursive: "--recursive", Lazy: "--lazy", Parts: "--offset and --limit",
+	CreateDirs: "zip write", All: "--all", Stale: "--stale", MaxSize: "--max-size",
 }
 
 // commands are what the commands share.
@@ -78,7 +85,7 @@ func (c *commands) load() error {
 	if err != nil {
 		return registry.UsageError(err.Error())
 	}
-	c.manager = zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: everywhere{}, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	c.manager = zipws.New(zipws.Options{Settings: s, Data: s.Dir, Host: everywhere{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Words: words})
 	return nil
 }
 
@@ -171,6 +178,23 @@ func (r *run) session() string {
 	return strings.TrimSuffix(r.args[0], ":")
 }
 
+// where is like [workspacePath] for a PATH that may be left out: a lone word that
+// is no path in the only session is a session, if there is one of it.
+func (r *run) where(ctx context.Context, args []string) (session string, path zipws.Name) {
+	session, path = workspacePath(args)
+	if len(args) != 1 || session != "" {
+		return session, path
+	}
+	_, err := r.manager.List(ctx, "", path, false)
+	if code, _ := zipws.Of(err); err == nil || code != zipws.PathNotFound && code != zipws.AmbiguousSession {
+		return session, path
+	}
+	if _, err := r.manager.List(ctx, args[0], "", false); err != nil {
+		return session, path
+	}
+	return args[0], ""
+}
+
 // workspacePath reads PATH, SESSION:PATH or SESSION PATH.
 func workspacePath(args []string) (session string, path zipws.Name) {
 	switch len(args) {
@@ -187,12 +211,12 @@ func workspacePath(args []string) (session string, path zipws.Name) {
 
 // terminal reports whether a stream is a person's terminal.
 func terminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := stream.(interface{ Stat() (fs.FileInfo, error) })
 	if !ok {
 		return false
 	}
 	fi, err := f.Stat()
-	return err == nil && fi.Mode()&os.ModeCharDevice != 0
+	return err == nil && fi.Mode()&fs.ModeCharDevice != 0
 }
 
 // unsaved reports whether err is about changes that were not synced.

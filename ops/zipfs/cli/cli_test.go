@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,7 +61,102 @@ func (sh *shell) run(line, stdin string) (code int, stdout, stderr string) {
 	args := strings.Fields(strings.ReplaceAll(line, "$DIR", sh.dir))
 	code = cmd.Run(append([]string{"zip"}, args...), sh.env, strings.NewReader(stdin), &out, &errs)
 	hide := func(b bytes.Buffer) string { return strings.ReplaceAll(b.String(), sh.dir, "$DIR") }
+	if found := toolWords.FindString(errs.String() + out.String()); found != "" && code != 0 {
+		sh.t.Errorf("%s speaks of %q as tools do: %s%s", line, found, out.String(), errs.String())
+	}
 	return code, hide(out), hide(errs)
+}
+
+// toolWords are those that messages have for models.
+var toolWords = regexp.MustCompile(`zipfs_|\bdiscard\b|create_dirs|write\.unarchive\b[^"]* to change|\bwith (sync|force|recursive|lazy|session|all)\b|: all, or stale\b|\d; (lazy|offset)`)
+
+// What to do next is told in words that the command line takes.
+func TestWordsOfTheCommandLine(t *testing.T) {
+	sh := newShell(t)
+	for _, step := range []struct{ line, want string }{
+		{"ls", "open an archive with zip open first"},
+		{"open $DIR/a.zip", ""},
+		{"read none", "zip ls tells what is there"},
+		{"delete data", "delete it with --recursive"},
+		{"write x --content y", ""},
+		{"close", "close it with --sync to write them, or with --no-sync to lose them"},
+		{"close --sync --no-sync", "--sync and --no-sync exclude each other"},
+		{"prune", "--all, or --stale with a duration"},
+		{"open $DIR/a.zip", ""},
+		{"status", "say which with SESSION"},
+		{"open $DIR/a.zip --max-size 20", "more than --max-size (20 bytes)"},
+	} {
+		if _, _, stderr := sh.run(step.line, ""); !strings.Contains(stderr, step.want) || step.want == "" && stderr != "" {
+			t.Errorf("%s: %q, want %q", step.line, stderr, step.want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(sh.dir, "a.zip"), []byte("other"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, stderr := sh.run("sync a", ""); !strings.Contains(stderr, "with --force it is overwritten") {
+		t.Error(stderr)
+	}
+}
+
+// A lone word is a path where there is one, else a session.
+func TestLoneWord(t *testing.T) {
+	sh := newShell(t)
+	sh.archive("report.zip")
+	sh.archive("data.zip")
+	for _, step := range []struct {
+		line string
+		code int
+		want string // the start of stdout
+	}{
+		{"open $DIR/report.zip", 0, "report:"},
+		{"ls report", 0, "README.txt\n"}, {"tree report", 0, ".\n"}, {"grep world report", 0, "README.txt:"}, {"diff report", 0, ""}, {"ls report -r", 0, "README.txt\n"},
+		{"ls reports", 1, ""}, {"read report", 1, ""},
+		{"write report --content x", 0, "1 bytes"}, {"ls report", 0, "report\n"}, {"ls report:", 0, "README.txt\n"},
+		{"close --no-sync", 0, "closed"},
+		{"open $DIR/data.zip", 0, "data:"}, {"ls data", 0, "list.csv\n"},
+		{"open $DIR/report.zip", 0, "report:"}, {"ls data", 0, "README.txt\n"}, {"ls none", 4, ""},
+	} {
+		if code, stdout, stderr := sh.run(step.line, ""); code != step.code || !strings.HasPrefix(stdout, step.want) {
+			t.Errorf("%s: %d, %q, %q; want %d, %q", step.line, code, stdout, stderr, step.code, step.want)
+		}
+	}
+}
+
+// A size on the command line counts rather than the variable, for more as for
+// less, and for what is written later too.
+func TestSizeOfASession(t *testing.T) {
+	sh := newShell(t)
+	sh.env["CONDUIT_ZIP_MAX_EXTRACTED_SIZE"] = "20"
+	for _, step := range []struct {
+		line string
+		code int
+	}{
+		{"open $DIR/a.zip", 5}, {"open $DIR/a.zip --max-size 30", 0}, {"write x --content 123456789", 0}, {"write y --content 1", 1}, {"close --no-sync", 0},
+		{"open $DIR/a.zip --max-size 10", 5},
+	} {
+		if code, stdout, stderr := sh.run(step.line, ""); code != step.code {
+			t.Errorf("%s: %d, %s%s", step.line, code, stdout, stderr)
+		}
+	}
+}
+
+// An entry that leads outside ends with the code for what is not safe.
+func TestUnsafeArchiveHasItsOwnCode(t *testing.T) {
+	sh := newShell(t)
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	if _, err := z.Create("../../evil"); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(sh.dir, "slip.zip"), b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := sh.run("open $DIR/slip.zip", ""); code != 5 || !strings.Contains(stderr, "PATH_TRAVERSAL") {
+		t.Errorf("%d, %s", code, stderr)
+	}
 }
 
 func TestCommands(t *testing.T) {

@@ -139,7 +139,7 @@ func (c *commands) sessions() *cobra.Command {
 func (c *commands) ls() *cobra.Command {
 	var long, recursive bool
 	cmd := c.command("ls [SESSION] [PATH]", "List files", cobra.MaximumNArgs(2), func(ctx context.Context, r *run) error {
-		session, path := workspacePath(r.args)
+		session, path := r.where(ctx, r.args)
 		list, err := r.manager.List(ctx, session, path, recursive)
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func (c *commands) ls() *cobra.Command {
 func (c *commands) tree() *cobra.Command {
 	var depth int
 	cmd := c.command("tree [SESSION] [PATH]", "Draw the files as a tree", cobra.MaximumNArgs(2), func(ctx context.Context, r *run) error {
-		session, path := workspacePath(r.args)
+		session, path := r.where(ctx, r.args)
 		t, err := r.manager.Tree(ctx, session, path, depth)
 		if err != nil {
 			return err
@@ -257,7 +257,7 @@ func (c *commands) grep() *cobra.Command {
 	var numbers bool
 	cmd := c.command("grep PATTERN [SESSION] [PATH]", "Search files for a regular expression", cobra.RangeArgs(1, 3), func(ctx context.Context, r *run) error {
 		var session string
-		session, o.Path = workspacePath(r.args[1:])
+		session, o.Path = r.where(ctx, r.args[1:])
 		o.Pattern = r.args[0]
 		g, err := r.manager.Grep(ctx, session, o)
 		if err != nil {
@@ -333,7 +333,7 @@ func (c *commands) status() *cobra.Command {
 func (c *commands) diff() *cobra.Command {
 	var lines int
 	cmd := c.command("diff [SESSION] [PATH]", "Show what changed", cobra.MaximumNArgs(2), func(ctx context.Context, r *run) error {
-		session, path := workspacePath(r.args)
+		session, path := r.where(ctx, r.args)
 		if lines < 0 {
 			return registry.UsageError("diff: --context is a number of lines")
 		}

@@ -1,0 +1,17 @@
+package agent
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// Tools have words for everything, and none of the command line.
+func TestWordsOfTheTools(t *testing.T) {
+	v := reflect.ValueOf(words)
+	for i := range v.NumField() {
+		if w := v.Field(i).String(); w == "" || strings.ContainsAny(w, "- ") {
+			t.Errorf("%s is %q", v.Type().Field(i).Name, w)
+		}
+	}
+}
