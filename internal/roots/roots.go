@@ -406,8 +406,9 @@ func (r *Roots) holding(abs string) *dir {
 }
 
 // follow resolves the links of a clean absolute path as far as it exists; what
-// does not exist is appended as it stands. On an error the path returned is how
-// far it came, so that the caller can tell inside from outside.
+// does not exist is appended as it stands, and is not found where a link has it
+// go on upwards from there. On an error the path returned is how far it came, so
+// that the caller can tell inside from outside.
 func (r *Roots) follow(path string) (string, error) {
 	real := filepath.VolumeName(path) + string(os.PathSeparator)
 	if d := r.holding(path); d != nil {
@@ -418,6 +419,9 @@ func (r *Roots) follow(path string) (string, error) {
 		name := rest[0]
 		rest = rest[1:]
 		if name == ".." { // only link targets have it
+			if fi, err := os.Lstat(real); err != nil || !fi.IsDir() {
+				return real, cmp.Or(err, notDirectory(real, path))
+			}
 			real = filepath.Dir(real)
 			continue
 		}
@@ -425,10 +429,14 @@ func (r *Roots) follow(path string) (string, error) {
 		fi, err := os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-			return filepath.Join(append([]string{next}, rest...)...), nil
+			real = filepath.Join(append([]string{next}, rest...)...)
+			if !slices.Contains(rest, "..") {
+				return real, nil
+			}
+			return real, &fs.PathError{Op: "lstat", Path: path, Err: fs.ErrNotExist}
 		case err != nil:
 			if parent, perr := os.Lstat(real); perr == nil && !parent.IsDir() {
-				err = fault.New(fault.FSPathResolution, "%s is a file, so nothing lies below it (%s)", real, path)
+				err = notDirectory(real, path)
 			}
 			return next, err
 		case fi.Mode()&fs.ModeSymlink == 0:
@@ -449,6 +457,10 @@ func (r *Roots) follow(path string) (string, error) {
 		rest = append(split(target), rest...)
 	}
 	return real, nil
+}
+
+func notDirectory(abs, path string) error {
+	return fault.New(fault.FSPathResolution, "%s is a file, so nothing lies below it (%s)", abs, path)
 }
 
 // split returns the elements of path without the empty ones and ".".

@@ -76,6 +76,9 @@ func TestResolve(t *testing.T) {
 	w.link("../out/new", "ok/dangling_out")
 	w.link("new", "ok/dangling_in")
 	w.link("nope/../../../out/f", "ok/dangling_up")
+	w.link("nope/../dir", "ok/through_nothing")
+	w.link("f/../dir", "ok/through_a_file")
+	w.link("in/../f", "ok/through_a_link")
 	w.link("loop_b", "ok/loop_a")
 	w.link("loop_a", "ok/loop_b")
 	w.link("back", "out/loop")
@@ -141,6 +144,10 @@ func TestResolve(t *testing.T) {
 		{"dangling out", "dangling_out", "", fault.FSAccessDenied},
 		{"below dangling out", "dangling_out/x", "", fault.FSAccessDenied},
 		{"dangling, up", "dangling_up", "", fault.FSAccessDenied},
+		{"through what does not exist", "through_nothing", "", fault.FSNotFound},
+		{"below what that leads to", "through_nothing/f", "", fault.FSNotFound},
+		{"up from a file", "through_a_file/f", "", fault.FSPathResolution},
+		{"up from a linked directory", "through_a_link", "ok/f", ""},
 		{"chain to dangling out", "chain", "", fault.FSAccessDenied},
 		{"link to a loop outside", "to_loop", "", fault.FSAccessDenied},
 		{"magic link", "magic/etc/passwd", "", fault.FSAccessDenied},
@@ -282,6 +289,20 @@ func TestDenied(t *testing.T) {
 	}
 	if got := strings.Join(w.DeniedRules(), " "); !strings.HasPrefix(got, w.at("ok/.ssh")+" ") || strings.Contains(got, "state") {
 		t.Errorf("DeniedRules = %s", got)
+	}
+}
+
+// A rule is not got round by links that the system cannot follow, but that as
+// text lead to what it denies.
+func TestDeniedBehindDanglingLinks(t *testing.T) {
+	w := newWorld(t, func(w *world, c *roots.Config) { c.Denied = []string{w.at("ok/dir")} })
+	w.must(os.Mkdir(w.at("ok/repo"), 0o755))
+	w.link("nope/../b", "ok/repo/a")
+	w.link("..", "ok/repo/b")
+	for _, path := range []string{"repo/a", "repo/a/dir", "repo/a/dir/f", "repo/a/dir/new"} {
+		if p, err := w.Resolve(path); code(err) != fault.FSNotFound {
+			t.Errorf("%s: %s, %v", path, p.Abs, err)
+		}
 	}
 }
 
