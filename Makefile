@@ -14,7 +14,7 @@ limit  := 30000000
 # and --list; make bench does without where there is none.
 side_by_side ?= $(firstword $(wildcard ../*/bench/bench.py))
 
-.PHONY: build demo test test-real-cli interop regressions baseline check cover docs snapshots bench
+.PHONY: build demo test test-long test-real-cli interop regressions baseline check cover docs snapshots bench
 
 build:
 	$(static) go build $(flags) -o $(binary) ./cmd/conduit-mcp
@@ -24,6 +24,11 @@ demo: build
 
 test:
 	go test $(race) -timeout 15m ./...
+
+# Calls raced against another process that exchanges directories for links, a
+# minute each.
+test-long:
+	CONDUIT_TEST_RACE=60s go test -count=1 -run TestExchangedForALink -timeout 60m ./ops/all
 
 # Real coding agents from the npm registry against a model of the test's own;
 # REALCLI_DIR keeps the installation.
