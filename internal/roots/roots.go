@@ -30,7 +30,8 @@ const maxLinks = 40
 type Config struct {
 	Allowed []string // directories; "~" and "~/…" stand for Home
 	Home    string   // may be empty where it is unknown
-	Project string   // absolute base of relative paths
+	Project string   // absolute base of relative paths, in an allowed directory; may be empty
+	Working string   // without Project, stands for it where it is in an allowed directory; else the first of those does
 	Denied  []string // paths or globs that are denied below the allowed directories
 	State   []string // the server's own files, denied in every configuration: absolute paths, and globs that match anywhere
 }
@@ -75,7 +76,7 @@ type handle struct {
 // and reported in skipped, each with ERR_FS_BAD_ALLOWED_PATH; err says that none
 // is left.
 func New(c Config) (r *Roots, skipped []error, err error) {
-	r = &Roots{home: c.Home, project: c.Project}
+	r = &Roots{home: c.Home}
 	for _, name := range c.Allowed {
 		d, err := r.allow(name)
 		if err != nil {
@@ -93,14 +94,44 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 	if len(r.dirs) == 0 {
 		return nil, skipped, fault.New(fault.FSBadAllowedPath, "CONDUIT_ALLOWED_PATHS names no existing directory (%s)", strings.Join(c.Allowed, string(os.PathListSeparator)))
 	}
-	if r.rules, err = newRules(c.Denied, c.State, r.expand); err != nil {
+	if r.project, err = r.projectRoot(c); err != nil {
 		return nil, skipped, err
 	}
+	if r.rules, err = newRules(c.Denied, r.expand); err != nil {
+		return nil, skipped, err
+	}
+	r.Protect(c.State)
+	return r, skipped, nil
+}
+
+// Protect denies further files of the server's own, as Config.State does. It is
+// for the time before paths are resolved.
+func (r *Roots) Protect(state []string) {
+	r.rules.protect(state)
 	for _, d := range r.dirs {
 		d.ruled = r.rules.reach(d.abs) || r.Denied(d.abs)
 	}
-	return r, skipped, nil
 }
+
+// projectRoot returns the base of relative paths.
+func (r *Roots) projectRoot(c Config) (string, error) {
+	for _, dir := range []string{c.Project, c.Working} {
+		if dir == "" {
+			continue
+		}
+		dir = filepath.Clean(dir)
+		if real, _ := r.follow(dir); r.holding(real) != nil {
+			return dir, nil
+		}
+		if c.Project != "" {
+			return "", fault.New(fault.ConfigInvalid, "CONDUIT_PROJECT_ROOT is %s, which is outside the allowed directories: %s; name one of them or a directory in one, or leave it out", dir, strings.Join(r.Dirs(), ", "))
+		}
+	}
+	return r.dirs[0].abs, nil
+}
+
+// Project is the base of relative paths.
+func (r *Roots) Project() string { return r.project }
 
 func (r *Roots) allow(name string) (*dir, error) {
 	bad := func(why string) error {
@@ -343,8 +374,8 @@ func (d *dir) name(path string) string {
 }
 
 // ResolveBelow places a path for tools that stay below the project root: it must
-// be relative, and that directory counts as the only allowed one, whatever the
-// configured ones are. Deny rules hold as everywhere.
+// be relative, and that directory, which is in an allowed one, counts as the only
+// allowed one. Deny rules hold as everywhere.
 func (r *Roots) ResolveBelow(raw string) (place.Place, error) {
 	b, err := r.projectAlone()
 	if err != nil {
@@ -373,6 +404,9 @@ func (r *Roots) projectAlone() (*Roots, error) {
 	d, err := b.allow(b.project)
 	if err != nil {
 		return nil, fault.Hide(fault.FSPathResolution, err, "the project root %s is not a directory that can be opened; have the server started in the project, or CONDUIT_PROJECT_ROOT set to it", r.project)
+	}
+	if r.holding(d.abs) == nil {
+		return nil, fault.New(fault.FSAccessDenied, "the project root %s leads outside the allowed directories: %s", r.project, strings.Join(r.Dirs(), ", "))
 	}
 	d.ruled = b.rules.reach(d.abs) || b.Denied(d.abs)
 	b.dirs = []*dir{d}

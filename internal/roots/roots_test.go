@@ -356,7 +356,7 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := filepath.Join(base, "home")
-	r, skipped, err := roots.New(roots.Config{Home: home, Project: base, Allowed: []string{
+	r, skipped, err := roots.New(roots.Config{Home: home, Working: base, Allowed: []string{
 		filepath.Join(base, "link"), filepath.Join(base, "a"), "~", "~other", "relative", filepath.Join(base, "nope"), filepath.Join(base, "file")}})
 	if err != nil {
 		t.Fatal(err)
@@ -373,8 +373,43 @@ func TestNew(t *testing.T) {
 		}
 	}
 	for _, allowed := range [][]string{nil, {filepath.Join(base, "nope")}, {""}, {"~other"}} {
-		if _, _, err := roots.New(roots.Config{Home: home, Project: base, Allowed: allowed}); code(err) != fault.FSBadAllowedPath {
+		if _, _, err := roots.New(roots.Config{Home: home, Working: base, Allowed: allowed}); code(err) != fault.FSBadAllowedPath {
 			t.Errorf("%q: %v", allowed, err)
+		}
+	}
+}
+
+func TestProjectRoot(t *testing.T) {
+	w := newWorld(t, nil)
+	w.link("../out", "ok/away")
+	w.link("dir", "ok/in")
+	ok, two := w.at("ok"), w.at("two")
+	for _, c := range []struct {
+		project, working string
+		want             string
+		code             fault.Code
+	}{
+		{"", w.at("ok/dir"), w.at("ok/dir"), ""},
+		{"", w.at("ok/in/"), w.at("ok/in"), ""},
+		{"", w.at("ok"), ok, ""},
+		{"", "", two, ""},
+		{"", "/", two, ""},
+		{"", w.base, two, ""},
+		{"", w.at("out"), two, ""},
+		{"", w.at("ok/away"), two, ""},
+		{"", w.at("ok-evil"), two, ""},
+		{w.at("ok/dir"), w.at("out"), w.at("ok/dir"), ""},
+		{w.at("ok/later"), "/", w.at("ok/later"), ""},
+		{w.at("out"), ok, "", fault.ConfigInvalid},
+		{w.at("ok/away/dir"), ok, "", fault.ConfigInvalid},
+		{w.base, ok, "", fault.ConfigInvalid},
+	} {
+		r, _, err := roots.New(roots.Config{Allowed: []string{two, ok}, Project: c.project, Working: c.working})
+		if code(err) != c.code {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err == nil && r.Project() != c.want {
+			t.Errorf("%+v: %s", c, r.Project())
 		}
 	}
 }

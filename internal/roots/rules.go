@@ -29,9 +29,8 @@ type rules struct {
 
 // newRules reads deny patterns: an absolute or "~" path or glob; a pattern
 // without a slash matches a name anywhere; a relative one with slashes matches
-// anywhere too. State is literal where it is absolute, and such patterns
-// otherwise.
-func newRules(denied, state []string, expand func(string) (string, error)) (rules, error) {
+// anywhere too.
+func newRules(denied []string, expand func(string) (string, error)) (rules, error) {
 	var r rules
 	for _, raw := range denied {
 		p, err := expand(raw)
@@ -45,6 +44,13 @@ func newRules(denied, state []string, expand func(string) (string, error)) (rule
 		r.configured = append(r.configured, filepath.FromSlash(p))
 		r.add(p)
 	}
+	r.learnEnds()
+	return r, nil
+}
+
+// protect adds files of the server's own, literal where they are absolute, and
+// patterns otherwise.
+func (r *rules) protect(state []string) {
 	for _, p := range state {
 		if filepath.IsAbs(p) {
 			r.state = addLiteral(r.state, p)
@@ -53,7 +59,6 @@ func newRules(denied, state []string, expand func(string) (string, error)) (rule
 		}
 	}
 	r.learnEnds()
-	return r, nil
 }
 
 // add takes in a valid pattern with "/" between its elements.
