@@ -41,7 +41,7 @@ type Roots struct {
 	dirs    []*dir
 	home    string
 	project string
-	rules   rules
+	rules   *rules
 
 	grants struct { // directories among the server's own files that are allowed for a time
 		sync.RWMutex
@@ -58,7 +58,6 @@ type Roots struct {
 // A dir is one allowed directory.
 type dir struct {
 	abs   string // without links
-	ruled bool   // a deny rule could match below
 	grant bool   // allowed for a time: the directory that was opened alone, whatever has its name later
 	asked string // of a grant, as it was given
 
@@ -106,12 +105,7 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 
 // Protect denies further files of the server's own, as Config.State does. It is
 // for the time before paths are resolved.
-func (r *Roots) Protect(state []string) {
-	r.rules.protect(state)
-	for _, d := range r.dirs {
-		d.ruled = r.rules.reach(d.abs) || r.Denied(d.abs)
-	}
-}
+func (r *Roots) Protect(state []string) { r.rules.protect(state) }
 
 // projectRoot returns the base of relative paths.
 func (r *Roots) projectRoot(c Config) (string, error) {
@@ -170,7 +164,10 @@ func (r *Roots) Denied(abs string) bool {
 }
 
 // DeniedBelow reports whether a rule could match below abs.
-func (r *Roots) DeniedBelow(abs string) bool { return r.rules.reach(abs) }
+func (r *Roots) DeniedBelow(abs string) bool {
+	r.rules.refresh()
+	return r.rules.reach(abs)
+}
 
 // DeniedName reports whether a rule could match a path that ends in name.
 func (r *Roots) DeniedName(name string) bool { return r.rules.end(name) }
@@ -203,7 +200,7 @@ func (r *Roots) Allow(path string) error {
 	if err != nil {
 		return err
 	}
-	d.ruled, d.grant, d.asked = true, true, filepath.Clean(path)
+	d.grant, d.asked = true, filepath.Clean(path)
 	r.grants.Lock()
 	defer r.grants.Unlock()
 	for i, have := range r.grants.dirs {
@@ -337,7 +334,8 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 		// Whatever follow met on the way, nothing is told of what lies outside.
 		return place.Place{Asked: asked}, r.outside(raw)
 	}
-	if d.ruled && r.Denied(real) || asked != real && r.Denied(asked) {
+	r.rules.refresh()
+	if r.Denied(real) || asked != real && r.Denied(asked) {
 		return place.Place{Asked: asked}, place.Refused(raw)
 	}
 	if resolveErr != nil {
@@ -408,7 +406,6 @@ func (r *Roots) projectAlone() (*Roots, error) {
 	if r.holding(d.abs) == nil {
 		return nil, fault.New(fault.FSAccessDenied, "the project root %s leads outside the allowed directories: %s", r.project, strings.Join(r.Dirs(), ", "))
 	}
-	d.ruled = b.rules.reach(d.abs) || b.Denied(d.abs)
 	b.dirs = []*dir{d}
 	r.below.Roots = b
 	return b, nil
@@ -444,10 +441,15 @@ func (r *Roots) holding(abs string) *dir {
 // go on upwards from there. On an error the path returned is how far it came, so
 // that the caller can tell inside from outside.
 func (r *Roots) follow(path string) (string, error) {
-	real := filepath.VolumeName(path) + string(os.PathSeparator)
 	if d := r.holding(path); d != nil {
-		real = d.abs // an allowed directory's own path has no links
+		return follow(d.abs, path, nil) // an allowed directory's own path has no links
 	}
+	return follow(filepath.VolumeName(path)+string(os.PathSeparator), path, nil)
+}
+
+// follow is that of Roots; real is how much of path has no links. Where visit is
+// not nil it is called before each look into a directory.
+func follow(real, path string, visit func(dir string)) (string, error) {
 	rest := split(path[min(len(real), len(path)):])
 	for links := 0; len(rest) > 0; {
 		name := rest[0]
@@ -460,6 +462,9 @@ func (r *Roots) follow(path string) (string, error) {
 			continue
 		}
 		next := filepath.Join(real, name)
+		if visit != nil {
+			visit(real)
+		}
 		fi, err := os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
