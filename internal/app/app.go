@@ -97,14 +97,13 @@ func (a *App) compose(o Options) (err error) {
 			return err
 		}
 	}
+	if !a.Explicit && a.rooted() && !a.broad(a.working) {
+		a.dirs = []string{a.working}
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
-	a.Env = &registry.Env{Context: ctx, Log: a.Log.Logger, Now: time.Now, Lookup: lookup, Project: a.projectAbs}
-	state, err := a.state()
-	if err != nil {
-		return err
-	}
-	a.Roots, a.Skipped, err = roots.New(roots.Config{Allowed: a.dirs, Home: a.home, Project: a.projectAbs, Denied: a.deniedRules, State: state})
+	a.Env = &registry.Env{Context: ctx, Log: a.Log.Logger, Now: time.Now, Lookup: lookup}
+	a.Roots, a.Skipped, err = roots.New(roots.Config{Allowed: a.dirs, Home: a.home, Project: a.project, Working: a.working, Denied: a.deniedRules})
 	for _, s := range a.Skipped {
 		code, message := fault.Of(s)
 		a.Log.Warn("allowed path left out", "error_code", code, "err", message)
@@ -112,6 +111,12 @@ func (a *App) compose(o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	a.Env.Project = a.Roots.Project()
+	state, err := a.state()
+	if err != nil {
+		return err
+	}
+	a.Roots.Protect(state)
 	web, err := fetch.NewClient(a.urls)
 	if err != nil {
 		return err

@@ -225,3 +225,49 @@ func TestBadOptionsLeaveALog(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The project root lies in an allowed directory, wherever the server was
+// started; tools that stay below it have the working directory alone by default.
+func TestWhereRelativePathsStart(t *testing.T) {
+	dir, environ := world(t, map[string]string{"CONDUIT_PROJECT_ROOT": "", "CONDUIT_TOOLSETS": "strict"})
+	elsewhere, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooted, err := registry.NewSet([]registry.Tool{{Name: "strict", Rooted: true}}, []*registry.Op{registry.New(
+		registry.Desc{Tool: "strict", Summary: "S.", Effect: registry.ReadOnly},
+		func(struct{}, *registry.Env) (registry.Func[params, string], error) {
+			return func(_ context.Context, in params) (string, error) { at, err := in.Path.Place(); return at.Abs, err }, nil
+		})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp, err := filepath.EvalSymlinks(os.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ allowed, working, allows, project string }{
+		{dir, elsewhere, dir, dir},
+		{dir, "/", dir, dir},
+		{elsewhere + string(os.PathListSeparator) + dir, dir, elsewhere + " " + dir, dir},
+		{"", elsewhere, elsewhere, elsewhere},
+		{"", "/", dir + " " + temp, dir},
+		{"", dir, dir + " " + temp, dir},
+	} {
+		t.Chdir(c.working)
+		environ["CONDUIT_ALLOWED_PATHS"] = c.allowed
+		a := serve(t, app.Options{Environ: environ, Set: rooted})
+		if got := strings.Join(a.Roots.Dirs(), " "); got != c.allows || a.Roots.Project() != c.project || a.Env.Project != c.project {
+			t.Errorf("%+v: %s, project root %s", c, got, a.Roots.Project())
+		}
+		if got := call(t, a, "strict", "f"); !strings.Contains(got, filepath.Join(c.project, "f")) {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	environ["CONDUIT_ALLOWED_PATHS"], environ["CONDUIT_PROJECT_ROOT"] = dir, elsewhere
+	a, err := app.New(app.Options{Environ: environ, Set: rooted})
+	t.Cleanup(a.Close)
+	if code, _ := fault.Of(err); code != fault.ConfigInvalid {
+		t.Errorf("a project root that is not allowed: %v", err)
+	}
+}

@@ -20,7 +20,7 @@ type Settings struct {
 	LogFile     string `env:"CONDUIT_LOG_FILE_PATH" default:"" doc:"Log file; by default conduit-mcp.log in the system's temporary directory, NONE for no log."`
 	Allowed     string `env:"CONDUIT_ALLOWED_PATHS" default:"~:/tmp" doc:"Directories that may be used, separated by the system's list separator; set it to just what is needed. /tmp in the default is the system's temporary directory."`
 	Denied      string `env:"CONDUIT_DENIED_PATHS" default:"" doc:"Paths or globs denied within the allowed directories; with the default allowed paths the well-known places of credentials below the home directory, else nothing."`
-	Project     string `env:"CONDUIT_PROJECT_ROOT" default:"" doc:"Directory that relative paths start from; by default the working directory."`
+	Project     string `env:"CONDUIT_PROJECT_ROOT" default:"" doc:"Directory that relative paths start from, in an allowed directory; by default the working directory where it is in one, else the first of them."`
 	MaxPayload  int64  `env:"CONDUIT_MAX_PAYLOAD_SIZE_BYTES" default:"10485760" min:"1024" doc:"Longest request accepted, in bytes."`
 	MaxResponse int64  `env:"CONDUIT_MAX_RESPONSE_BYTES" default:"8388608" min:"0" doc:"Longest response sent, in bytes; 0 for no limit. Common clients give up above 10 MiB."`
 	Structured  bool   `env:"CONDUIT_STRUCTURED_CONTENT" default:"false" doc:"Send structuredContent beside the text of results."`
@@ -32,8 +32,9 @@ type Settings struct {
 
 	dirs        []string // the allowed directories as written
 	commandLine bool     // they come from there
-	projectAbs  string
-	home        string // "" where it is not known
+	project     string   // as given, absolute; "" by default
+	working     string   // the working directory, "" where it is not known
+	home        string   // "" where it is not known
 	deniedRules []string
 	urls        fetch.Settings
 }
@@ -81,12 +82,11 @@ func loadSettings(lookup userdir.Lookup, dirs []string) (Settings, error) {
 		return s, err
 	}
 	s.home = userdir.Home(lookup)
-	if s.Project == "" {
-		if s.projectAbs, err = os.Getwd(); err != nil {
-			return s, fault.New(fault.ConfigInvalid, "the working directory is not known; set CONDUIT_PROJECT_ROOT")
+	s.working, _ = os.Getwd()
+	if s.Project != "" {
+		if s.project, _ = userdir.Expand(s.Project, lookup); !filepath.IsAbs(s.project) {
+			return s, fault.New(fault.ConfigInvalid, "CONDUIT_PROJECT_ROOT is %q; it must be an absolute path", s.Project)
 		}
-	} else if s.projectAbs, _ = userdir.Expand(s.Project, lookup); !filepath.IsAbs(s.projectAbs) {
-		return s, fault.New(fault.ConfigInvalid, "CONDUIT_PROJECT_ROOT is %q; it must be an absolute path", s.Project)
 	}
 	set, _ := lookup("CONDUIT_ALLOWED_PATHS")
 	s.commandLine = len(dirs) > 0
@@ -95,7 +95,7 @@ func loadSettings(lookup userdir.Lookup, dirs []string) (Settings, error) {
 	case s.commandLine:
 		for _, d := range dirs {
 			if d, _ = userdir.Expand(d, lookup); !filepath.IsAbs(d) {
-				d = filepath.Join(s.projectAbs, d)
+				d = filepath.Join(cmp.Or(s.project, s.working), d)
 			}
 			s.dirs = append(s.dirs, d)
 		}
@@ -148,6 +148,20 @@ func (a *App) pick() error {
 	return err
 }
 
+// rooted reports whether all tools stay below the project root.
+func (a *App) rooted() bool {
+	tools := a.Set.Tools()
+	return len(tools) > 0 && !slices.ContainsFunc(tools, func(t registry.Tool) bool { return !t.Rooted })
+}
+
+// broad reports whether dir is more than a project: the root of a file system,
+// the home directory, or not known.
+func (a *App) broad(dir string) bool {
+	home, err := os.Stat(a.home)
+	here, herr := os.Stat(dir)
+	return dir == "" || dir == filepath.Dir(dir) || err == nil && herr == nil && os.SameFile(home, here)
+}
+
 // An Active is a setting in force.
 type Active struct {
 	registry.Setting
@@ -166,7 +180,7 @@ func (a *App) Active() ([]Active, error) {
 		"CONDUIT_ALLOWED_PATHS": a.Roots.Dirs(),
 		"CONDUIT_DENIED_PATHS":  append([]string{}, a.Roots.DeniedRules()...),
 		"CONDUIT_LOG_FILE_PATH": a.Log.Path,
-		"CONDUIT_PROJECT_ROOT":  a.projectAbs,
+		"CONDUIT_PROJECT_ROOT":  a.Roots.Project(),
 	}
 	var list []Active
 	for _, s := range a.Set.Settings(own...) {

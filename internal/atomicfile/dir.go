@@ -45,21 +45,14 @@ func (w *Writer) Open(p place.Place, create bool) (*Dir, error) {
 }
 
 func (w *Writer) open(p place.Place) (*Dir, error) {
-	root, err := p.Root.OpenRoot(p.Name)
+	root, err := p.OpenRoot()
 	if err != nil {
-		return nil, p.Explain(err)
+		return nil, err
 	}
 	f, err := root.Open(".")
 	if err != nil {
 		root.Close()
 		return nil, p.Explain(err)
-	}
-	if p.Guard != nil {
-		if err := p.Guard.Check(f, p.Abs); err != nil {
-			f.Close()
-			root.Close()
-			return nil, err
-		}
 	}
 	return &Dir{w: w, place: p, root: root, file: f}, nil
 }

@@ -55,12 +55,22 @@ func Statx(dir int, s string, mask int, x *unix.Statx_t) error {
 	if err := n.set(s); err != nil {
 		return err
 	}
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	flags := 0
 	if s == "" {
-		flags |= unix.AT_EMPTY_PATH
+		flags = unix.AT_EMPTY_PATH
 	}
+	return statx(dir, &n[0], flags, mask, x)
+}
+
+// StatxPath is Statx for an absolute path of any length, closed by a zero byte.
+func StatxPath(path []byte, mask int, x *unix.Statx_t) error {
+	return statx(unix.AT_FDCWD, &path[0], 0, mask, x)
+}
+
+func statx(dir int, name *byte, flags, mask int, x *unix.Statx_t) error {
+	flags |= unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	for {
-		_, _, err := syscall.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(&n)), uintptr(flags), uintptr(mask), uintptr(unsafe.Pointer(x)), 0)
+		_, _, err := syscall.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)), uintptr(flags), uintptr(mask), uintptr(unsafe.Pointer(x)), 0)
 		switch err {
 		case 0:
 			return nil

@@ -5,7 +5,6 @@ package fileinfo
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -146,17 +145,22 @@ func Of(p place.Place) (Info, error) {
 			return i, nil
 		}
 	}
-	if dir, err := p.Root.Open(filepath.Dir(p.Name)); err == nil {
-		defer dir.Close()
-		if i, err := At(p.Root, dir, p.Name, filepath.Base(p.Name)); err == nil {
-			return i, nil
+	var i Info
+	err := p.In(func(dir *os.Root, name string) error {
+		at, err := dir.Open(".")
+		if err == nil {
+			i, err = At(dir, at, name, name)
+			at.Close()
 		}
-	}
-	fi, err := p.Root.Lstat(p.Name)
-	if err != nil {
-		return Info{}, p.Explain(err)
-	}
-	return From(fi), nil
+		if err != nil {
+			var fi fs.FileInfo
+			if fi, err = dir.Lstat(name); err == nil {
+				i = From(fi)
+			}
+		}
+		return err
+	})
+	return i, err
 }
 
 // OfFile describes an open file.

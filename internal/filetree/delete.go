@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
 	"github.com/conduit-mcp/conduit-mcp/internal/walk"
@@ -38,7 +39,7 @@ func Delete(ctx context.Context, w *atomicfile.Writer, p place.Place, recursive 
 		if empty(p) { // else there is nothing to keep, since it will stay
 			cancel = hold(ctx, keep, p)
 		}
-		err := p.Root.Remove(p.Name)
+		err := p.Remove()
 		if err == nil {
 			return 1, nil
 		}
@@ -59,7 +60,7 @@ func Delete(ctx context.Context, w *atomicfile.Writer, p place.Place, recursive 
 		}
 	}
 	cancel := hold(ctx, keep, p)
-	n, err := r.remove(ctx, p.Root, p.Name, p.Abs)
+	n, err := r.at(ctx, p)
 	if n == 0 {
 		cancel()
 	}
@@ -71,6 +72,15 @@ type remover struct {
 	force    bool // of what we made ourselves: permissions do not count
 	progress func(done int64)
 	done     int64
+}
+
+// at removes p, with all that is below.
+func (r *remover) at(ctx context.Context, p place.Place) (n int64, err error) {
+	err = p.In(func(dir *os.Root, name string) error {
+		n, err = r.remove(ctx, dir, name, p.Abs)
+		return err
+	})
+	return n, err
 }
 
 // remove removes name in root, with all that is below.
@@ -96,18 +106,11 @@ func (r *remover) empty(ctx context.Context, root *os.Root, name, abs string, de
 	if r.force {
 		root.Chmod(name, 0o700)
 	}
-	meant, err := root.Lstat(name)
-	if err != nil {
-		return undeleted(abs, err)
-	}
-	dir, err := root.OpenRoot(name)
+	dir, err := place.OpenRootIn(root, name)
 	if err != nil {
 		return undeleted(abs, err)
 	}
 	defer dir.Close()
-	if opened, err := dir.Stat("."); err != nil || !os.SameFile(meant, opened) {
-		return fault.Hide(fault.FSDeleteFailed, err, "%s was exchanged while it was deleted; look at it and try again", abs)
-	}
 	f, err := dir.Open(".")
 	if err != nil {
 		return undeleted(abs, err)
@@ -160,6 +163,8 @@ func undeleted(abs string, err error) error {
 	switch {
 	case errors.Is(why, fs.ErrNotExist), errors.Is(why, fs.ErrPermission):
 		return &fs.PathError{Op: "delete", Path: abs, Err: why}
+	case errors.Is(why, syscall.ELOOP):
+		return fault.Hide(fault.FSDeleteFailed, err, "%s was exchanged while it was deleted; look at it and try again", abs)
 	}
 	return fault.Hide(fault.FSDeleteFailed, err, "%s could not be deleted: %s", abs, why)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"os"
 	"path/filepath"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/atomicfile"
@@ -46,7 +45,7 @@ func keepAt(ctx context.Context, keep Keeper, p place.Place) {
 
 // leaveTree says that the tree temp in parent is about to be called name.
 func leaveTree(ctx context.Context, keep Keeper, parent *atomicfile.Dir, temp, name string) (cancel func(), err error) {
-	sum, err := Digest(ctx, parent.Root(), temp)
+	sum, err := Digest(ctx, parent.Child(temp))
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +68,11 @@ func leaveLink(ctx context.Context, keep Keeper, dir *atomicfile.Dir, temp, name
 	return dir.Leave(keep, name, &left, nil)
 }
 
-// Digest names the state of the tree called name in root: two digests are equal
-// where it holds the same entries, none of which was written to meanwhile.
-func Digest(ctx context.Context, root *os.Root, name string) ([]byte, error) {
-	top, err := walk.Open(place.Place{Root: root, Name: name, Abs: filepath.Join(root.Name(), name)})
+// Digest names the state of the tree p, denied entries included: two digests are
+// equal where it holds the same entries, none of which was written to meanwhile.
+func Digest(ctx context.Context, p place.Place) ([]byte, error) {
+	p.Guard = nil
+	top, err := walk.Open(p)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func Digest(ctx context.Context, root *os.Root, name string) ([]byte, error) {
 
 // empty reports whether p is a directory with nothing in it.
 func empty(p place.Place) bool {
-	f, err := p.Root.Open(p.Name)
+	f, _, err := p.Open()
 	if err != nil {
 		return false
 	}

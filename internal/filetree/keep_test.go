@@ -35,7 +35,7 @@ func TestDigest(t *testing.T) {
 	p := s.at("t")
 	digest := func() string {
 		t.Helper()
-		sum, err := Digest(t.Context(), p.Root, p.Name)
+		sum, err := Digest(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestDigest(t *testing.T) {
 	if digest() == want {
 		t.Error("a file was written to, and the digest is the same")
 	}
-	if _, err := Digest(t.Context(), p.Root, "none"); err == nil {
+	if _, err := Digest(t.Context(), s.at("none")); err == nil {
 		t.Error("nothing has a digest")
 	}
 }
@@ -61,11 +61,11 @@ func TestDigestOfDeepTrees(t *testing.T) {
 	s.deep("just", maxLevels+1)
 	s.deep("over", maxLevels+2)
 	p := s.at("just")
-	if _, err := Digest(t.Context(), p.Root, p.Name); err != nil {
+	if _, err := Digest(t.Context(), p); err != nil {
 		t.Error(err)
 	}
 	p = s.at("over")
-	_, err := Digest(t.Context(), p.Root, p.Name)
+	_, err := Digest(t.Context(), p)
 	wantCode(t, err, fault.TooDeep)
 }
 
@@ -79,7 +79,7 @@ func BenchmarkDigest(b *testing.B) {
 	p := s.at("s")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Digest(b.Context(), p.Root, p.Name); err != nil {
+		if _, err := Digest(b.Context(), p); err != nil {
 			b.Fatal(err)
 		}
 	}

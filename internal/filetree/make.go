@@ -16,12 +16,7 @@ import (
 func Mkdir(p place.Place, recursive bool) (created bool, err error) {
 	fi, err := stat(p)
 	if err == nil && fi == nil {
-		if recursive {
-			err = p.Root.MkdirAll(p.Name, 0o777)
-		} else {
-			err = p.Root.Mkdir(p.Name, 0o777)
-		}
-		if err == nil {
+		if err = p.Mkdir(0o777, recursive); err == nil {
 			return true, nil
 		}
 		if !recursive && errors.Is(err, fs.ErrNotExist) {

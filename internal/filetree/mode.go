@@ -14,7 +14,7 @@ func Chmod(p place.Place, mode fs.FileMode) error {
 	if err := changeable(p); err != nil {
 		return err
 	}
-	return atomicfile.Failed(p, p.Root.Chmod(p.Name, mode))
+	return atomicfile.Failed(p, p.Chmod(mode))
 }
 
 // Chown gives the file or directory p, not what is in it, to the user and group
@@ -23,7 +23,7 @@ func Chown(p place.Place, uid, gid int) error {
 	if err := changeable(p); err != nil {
 		return err
 	}
-	return atomicfile.Failed(p, p.Root.Chown(p.Name, uid, gid))
+	return atomicfile.Failed(p, p.Chown(uid, gid))
 }
 
 // changeable refuses what has no permissions of its own to change: special files

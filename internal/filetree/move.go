@@ -72,9 +72,9 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 	case twin && fileinfo.From(fi).Links > 1:
 		// To rename one of two hard links to the other does nothing on Unix.
 		cancel := hold(ctx, o.Keep, src)
-		if err := src.Root.Remove(src.Name); err != nil {
+		if err := src.Remove(); err != nil {
 			cancel()
-			return Report{Into: to.Abs}, src.Explain(err)
+			return Report{Into: to.Abs}, err
 		}
 		return Report{Into: to.Abs}, nil
 	}
@@ -95,7 +95,7 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 			cancel = o.Keep.Move(src.Abs, to.Abs, fileinfo.From(fi))
 		}
 	}
-	if n, err := (&remover{}).remove(context.WithoutCancel(ctx), src.Root, src.Name, src.Abs); err != nil {
+	if n, err := (&remover{}).at(context.WithoutCancel(ctx), src); err != nil {
 		if n == 0 {
 			cancel()
 		}

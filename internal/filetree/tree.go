@@ -71,9 +71,9 @@ func (c *copier) top(ctx context.Context, src place.Place, fi fs.FileInfo, to pl
 	case fi.IsDir():
 		return c.fresh(ctx, l, parent, name)
 	case c.exact && fi.Mode()&fs.ModeSymlink != 0:
-		text, err := src.Root.Readlink(src.Name)
+		text, err := src.Readlink()
 		if err != nil {
-			return src.Explain(err)
+			return err
 		}
 		return c.symlink(ctx, text, out, name)
 	}
@@ -126,7 +126,7 @@ func (c *copier) mkdir(ctx context.Context, l level, root *os.Root, name string)
 	if err := root.Mkdir(name, 0o700); err != nil {
 		return atomicfile.Failed(l.dst, err)
 	}
-	out, err := root.OpenRoot(name)
+	out, err := place.OpenRootIn(root, name)
 	if err != nil {
 		return atomicfile.Failed(l.dst, err)
 	}

@@ -90,7 +90,7 @@ func (u *undoing) same(ctx context.Context, p place.Place, want state) (bool, er
 		if want.Kind != tree || seen {
 			return true, nil
 		}
-		sum, err := filetree.Digest(ctx, p.Root, p.Name)
+		sum, err := filetree.Digest(ctx, p)
 		return bytes.Equal(sum, want.Sum), err
 	case want.Kind != file || now.Kind != file || want.Size != now.Size:
 		return false, nil

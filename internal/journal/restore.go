@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -210,9 +211,10 @@ func (u *undoing) dress() error {
 		if a.had.Kind != directory || a.to != "" {
 			continue
 		}
-		err := a.at.Root.Chmod(a.at.Name, modeBits(a.had.Mode))
+		dir, err := a.at.OpenRoot()
 		if err == nil {
-			err = a.at.Root.Chtimes(a.at.Name, time.Time{}, time.Unix(0, a.had.Mtime))
+			err = cmp.Or(dir.Chmod(".", modeBits(a.had.Mode)), dir.Chtimes(".", time.Time{}, time.Unix(0, a.had.Mtime)))
+			dir.Close()
 		}
 		if err != nil {
 			return atomicfile.Failed(a.at, err)
@@ -264,7 +266,7 @@ func (u *undoing) restore(ctx context.Context, dirs *directories, at place.Place
 		return nil
 	})
 	if special := modeBits(had.Mode) &^ fs.ModePerm; err == nil && special != 0 {
-		err = d.Root().Chmod(name, modeBits(had.Mode))
+		err = d.Child(name).Chmod(modeBits(had.Mode))
 	}
 	return err
 }

@@ -79,7 +79,8 @@ func (u *undoing) show(ctx context.Context) error {
 		var now, then []byte
 		ok := true
 		if a.to == "" {
-			now, ok = small(at.Root.Open(at.Name))
+			f, _, err := at.Open()
+			now, ok = small(f, err)
 		}
 		switch {
 		case !ok || a.had.Kind != absent && a.had.Kind != file || a.left.Kind != absent && a.left.Kind != file:

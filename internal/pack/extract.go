@@ -194,7 +194,7 @@ func (x *extractor) verdict() error {
 
 // there tells what is at the destination before the archive is unpacked.
 func (x *extractor) there(name string) (fs.FileMode, bool) {
-	fi, err := x.dst.Root.Lstat(filepath.Join(x.dst.Name, filepath.FromSlash(name)))
+	fi, err := x.dst.Child(filepath.FromSlash(name)).Stat()
 	if err != nil {
 		return 0, false
 	}

@@ -98,7 +98,7 @@ func (s *stage) make() error {
 			return err
 		}
 	}
-	s.root, err = in.OpenRoot(at)
+	s.root, err = place.Place{Root: in, Name: filepath.FromSlash(at)}.OpenRoot()
 	return err
 }
 
@@ -240,11 +240,11 @@ func (s *stage) appear(ctx context.Context, p *plan, overwrite bool) error {
 // rename lets a destination that does not exist appear.
 func (s *stage) rename() error {
 	for at := s.inner; at != "" && at != "."; at = path.Dir(at) {
-		if err := s.up.Root().Chmod(s.temp+"/"+at, 0o777&^s.umask); err != nil {
+		if err := s.up.Child(filepath.Join(s.temp, filepath.FromSlash(at))).Chmod(0o777 &^ s.umask); err != nil {
 			return atomicfile.Failed(s.dst, err)
 		}
 	}
-	if err := s.up.Root().Chmod(s.temp, 0o777&^s.umask); err != nil {
+	if err := s.up.Child(s.temp).Chmod(0o777 &^ s.umask); err != nil {
 		return atomicfile.Failed(s.dst, err)
 	}
 	return atomicfile.Appear(s.up, s.temp, s.first, s.dst)
@@ -292,7 +292,7 @@ func (m *merger) survey(ctx context.Context, to *os.Root, name string) error {
 		if id := fileinfo.From(there).ID; id.Device != m.device && id.Device != 0 {
 			return fault.New(fault.FSOperation, "%s is on another file system than %s; nothing was unpacked. Unpack into it by itself", abs, m.dst.Abs)
 		}
-		sub, err := to.OpenRoot(base)
+		sub, err := place.OpenRootIn(to, base)
 		if err != nil {
 			return atomicfile.Failed(m.dst.Child(at), err)
 		}

@@ -89,10 +89,10 @@ func (t *Tx) Chmod(p place.Place, mode fs.FileMode) error {
 	if err != nil || fi.Mode() == mode {
 		return err
 	}
-	if err := p.Explain(p.Root.Chmod(p.Name, mode)); err != nil {
+	if err := p.Chmod(mode); err != nil {
 		return err
 	}
-	t.did(p, func(context.Context) error { return p.Root.Chmod(p.Name, fi.Mode()) })
+	t.did(p, func(context.Context) error { return p.Chmod(fi.Mode()) })
 	return nil
 }
 

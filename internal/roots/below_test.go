@@ -10,10 +10,10 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
-// below makes the project root a directory that lies beside the allowed ones.
+// below makes the project root one of two allowed directories.
 func below(t *testing.T, denied ...string) *world {
 	return newWorld(t, func(w *world, c *roots.Config) {
-		c.Allowed, c.Project = []string{w.at("two")}, w.at("ok")
+		c.Allowed, c.Project = []string{w.at("two"), w.at("ok")}, w.at("ok")
 		for _, d := range denied {
 			c.Denied = append(c.Denied, w.at(d))
 		}
@@ -83,7 +83,7 @@ func second[A any](_ A, err error) error { return err }
 // the project root as well, and neither kind of root is given away.
 func TestPlacesBelowKeepToTheProject(t *testing.T) {
 	w := newWorld(t, func(w *world, c *roots.Config) {
-		c.Allowed, c.Project = []string{w.at("ok/dir"), w.at("two")}, w.at("ok")
+		c.Allowed, c.Project = []string{w.at("ok"), w.at("ok/dir"), w.at("two")}, w.at("ok")
 	})
 	p, err := w.ResolveBelow("f")
 	if err != nil {
@@ -106,12 +106,21 @@ func TestPlacesBelowKeepToTheProject(t *testing.T) {
 }
 
 func TestResolveBelowWithoutProject(t *testing.T) {
-	w := newWorld(t, func(w *world, c *roots.Config) { c.Project = w.at("later") })
+	w := newWorld(t, func(w *world, c *roots.Config) { c.Project = w.at("ok/later") })
 	if code, message := fault.Of(second(w.ResolveBelow("f"))); code != fault.FSPathResolution || !strings.Contains(message, "CONDUIT_PROJECT_ROOT") {
 		t.Errorf("%s %s", code, message)
 	}
-	w.must(os.Mkdir(w.at("later"), 0o755))
-	if p, err := w.ResolveBelow("f"); err != nil || p.Abs != w.at("later/f") {
+	w.must(os.Mkdir(w.at("ok/later"), 0o755))
+	if p, err := w.ResolveBelow("f"); err != nil || p.Abs != w.at("ok/later/f") {
 		t.Errorf("once it is there: %v", err)
+	}
+}
+
+// A project root that came to lead elsewhere is not opened.
+func TestResolveBelowStaysAllowed(t *testing.T) {
+	w := newWorld(t, func(w *world, c *roots.Config) { c.Project = w.at("ok/later") })
+	w.link("../out", "ok/later")
+	if p, err := w.ResolveBelow("f"); code(err) != fault.FSAccessDenied {
+		t.Errorf("%s, %v", p.Abs, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // Check refuses f, opened at abs, where a deny rule covers what was opened: a
 // link may have been put in the way after abs was judged.
 func (r *Roots) Check(f *os.File, abs string) error {
-	if d := r.holding(abs); d != nil && !d.ruled {
+	if d := r.holding(abs); d != nil && !r.DeniedBelow(d.abs) && !r.Denied(d.abs) {
 		return nil // os.Root kept f below d, where no rule matches
 	}
 	real, ok := pathOf(f)

@@ -30,7 +30,8 @@ const maxLinks = 40
 type Config struct {
 	Allowed []string // directories; "~" and "~/…" stand for Home
 	Home    string   // may be empty where it is unknown
-	Project string   // absolute base of relative paths
+	Project string   // absolute base of relative paths, in an allowed directory; may be empty
+	Working string   // without Project, stands for it where it is in an allowed directory; else the first of those does
 	Denied  []string // paths or globs that are denied below the allowed directories
 	State   []string // the server's own files, denied in every configuration: absolute paths, and globs that match anywhere
 }
@@ -40,7 +41,7 @@ type Roots struct {
 	dirs    []*dir
 	home    string
 	project string
-	rules   rules
+	rules   *rules
 
 	grants struct { // directories among the server's own files that are allowed for a time
 		sync.RWMutex
@@ -57,7 +58,6 @@ type Roots struct {
 // A dir is one allowed directory.
 type dir struct {
 	abs   string // without links
-	ruled bool   // a deny rule could match below
 	grant bool   // allowed for a time: the directory that was opened alone, whatever has its name later
 	asked string // of a grant, as it was given
 
@@ -75,7 +75,7 @@ type handle struct {
 // and reported in skipped, each with ERR_FS_BAD_ALLOWED_PATH; err says that none
 // is left.
 func New(c Config) (r *Roots, skipped []error, err error) {
-	r = &Roots{home: c.Home, project: c.Project}
+	r = &Roots{home: c.Home}
 	for _, name := range c.Allowed {
 		d, err := r.allow(name)
 		if err != nil {
@@ -93,14 +93,39 @@ func New(c Config) (r *Roots, skipped []error, err error) {
 	if len(r.dirs) == 0 {
 		return nil, skipped, fault.New(fault.FSBadAllowedPath, "CONDUIT_ALLOWED_PATHS names no existing directory (%s)", strings.Join(c.Allowed, string(os.PathListSeparator)))
 	}
-	if r.rules, err = newRules(c.Denied, c.State, r.expand); err != nil {
+	if r.project, err = r.projectRoot(c); err != nil {
 		return nil, skipped, err
 	}
-	for _, d := range r.dirs {
-		d.ruled = r.rules.reach(d.abs) || r.Denied(d.abs)
+	if r.rules, err = newRules(c.Denied, r.expand); err != nil {
+		return nil, skipped, err
 	}
+	r.Protect(c.State)
 	return r, skipped, nil
 }
+
+// Protect denies further files of the server's own, as Config.State does. It is
+// for the time before paths are resolved.
+func (r *Roots) Protect(state []string) { r.rules.protect(state) }
+
+// projectRoot returns the base of relative paths.
+func (r *Roots) projectRoot(c Config) (string, error) {
+	for _, dir := range []string{c.Project, c.Working} {
+		if dir == "" {
+			continue
+		}
+		dir = filepath.Clean(dir)
+		if real, _ := r.follow(dir); r.holding(real) != nil {
+			return dir, nil
+		}
+		if c.Project != "" {
+			return "", fault.New(fault.ConfigInvalid, "CONDUIT_PROJECT_ROOT is %s, which is outside the allowed directories: %s; name one of them or a directory in one, or leave it out", dir, strings.Join(r.Dirs(), ", "))
+		}
+	}
+	return r.dirs[0].abs, nil
+}
+
+// Project is the base of relative paths.
+func (r *Roots) Project() string { return r.project }
 
 func (r *Roots) allow(name string) (*dir, error) {
 	bad := func(why string) error {
@@ -139,7 +164,10 @@ func (r *Roots) Denied(abs string) bool {
 }
 
 // DeniedBelow reports whether a rule could match below abs.
-func (r *Roots) DeniedBelow(abs string) bool { return r.rules.reach(abs) }
+func (r *Roots) DeniedBelow(abs string) bool {
+	r.rules.refresh()
+	return r.rules.reach(abs)
+}
 
 // DeniedName reports whether a rule could match a path that ends in name.
 func (r *Roots) DeniedName(name string) bool { return r.rules.end(name) }
@@ -172,7 +200,7 @@ func (r *Roots) Allow(path string) error {
 	if err != nil {
 		return err
 	}
-	d.ruled, d.grant, d.asked = true, true, filepath.Clean(path)
+	d.grant, d.asked = true, filepath.Clean(path)
 	r.grants.Lock()
 	defer r.grants.Unlock()
 	for i, have := range r.grants.dirs {
@@ -306,7 +334,8 @@ func (r *Roots) Resolve(raw string) (place.Place, error) {
 		// Whatever follow met on the way, nothing is told of what lies outside.
 		return place.Place{Asked: asked}, r.outside(raw)
 	}
-	if d.ruled && r.Denied(real) || asked != real && r.Denied(asked) {
+	r.rules.refresh()
+	if r.Denied(real) || asked != real && r.Denied(asked) {
 		return place.Place{Asked: asked}, place.Refused(raw)
 	}
 	if resolveErr != nil {
@@ -343,8 +372,8 @@ func (d *dir) name(path string) string {
 }
 
 // ResolveBelow places a path for tools that stay below the project root: it must
-// be relative, and that directory counts as the only allowed one, whatever the
-// configured ones are. Deny rules hold as everywhere.
+// be relative, and that directory, which is in an allowed one, counts as the only
+// allowed one. Deny rules hold as everywhere.
 func (r *Roots) ResolveBelow(raw string) (place.Place, error) {
 	b, err := r.projectAlone()
 	if err != nil {
@@ -374,7 +403,9 @@ func (r *Roots) projectAlone() (*Roots, error) {
 	if err != nil {
 		return nil, fault.Hide(fault.FSPathResolution, err, "the project root %s is not a directory that can be opened; have the server started in the project, or CONDUIT_PROJECT_ROOT set to it", r.project)
 	}
-	d.ruled = b.rules.reach(d.abs) || b.Denied(d.abs)
+	if r.holding(d.abs) == nil {
+		return nil, fault.New(fault.FSAccessDenied, "the project root %s leads outside the allowed directories: %s", r.project, strings.Join(r.Dirs(), ", "))
+	}
 	b.dirs = []*dir{d}
 	r.below.Roots = b
 	return b, nil
@@ -406,29 +437,45 @@ func (r *Roots) holding(abs string) *dir {
 }
 
 // follow resolves the links of a clean absolute path as far as it exists; what
-// does not exist is appended as it stands. On an error the path returned is how
-// far it came, so that the caller can tell inside from outside.
+// does not exist is appended as it stands, and is not found where a link has it
+// go on upwards from there. On an error the path returned is how far it came, so
+// that the caller can tell inside from outside.
 func (r *Roots) follow(path string) (string, error) {
-	real := filepath.VolumeName(path) + string(os.PathSeparator)
 	if d := r.holding(path); d != nil {
-		real = d.abs // an allowed directory's own path has no links
+		return follow(d.abs, path, nil) // an allowed directory's own path has no links
 	}
+	return follow(filepath.VolumeName(path)+string(os.PathSeparator), path, nil)
+}
+
+// follow is that of Roots; real is how much of path has no links. Where visit is
+// not nil it is called before each look into a directory.
+func follow(real, path string, visit func(dir string)) (string, error) {
 	rest := split(path[min(len(real), len(path)):])
 	for links := 0; len(rest) > 0; {
 		name := rest[0]
 		rest = rest[1:]
 		if name == ".." { // only link targets have it
+			if fi, err := os.Lstat(real); err != nil || !fi.IsDir() {
+				return real, cmp.Or(err, notDirectory(real, path))
+			}
 			real = filepath.Dir(real)
 			continue
 		}
 		next := filepath.Join(real, name)
+		if visit != nil {
+			visit(real)
+		}
 		fi, err := os.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-			return filepath.Join(append([]string{next}, rest...)...), nil
+			real = filepath.Join(append([]string{next}, rest...)...)
+			if !slices.Contains(rest, "..") {
+				return real, nil
+			}
+			return real, &fs.PathError{Op: "lstat", Path: path, Err: fs.ErrNotExist}
 		case err != nil:
 			if parent, perr := os.Lstat(real); perr == nil && !parent.IsDir() {
-				err = fault.New(fault.FSPathResolution, "%s is a file, so nothing lies below it (%s)", real, path)
+				err = notDirectory(real, path)
 			}
 			return next, err
 		case fi.Mode()&fs.ModeSymlink == 0:
@@ -449,6 +496,10 @@ func (r *Roots) follow(path string) (string, error) {
 		rest = append(split(target), rest...)
 	}
 	return real, nil
+}
+
+func notDirectory(abs, path string) error {
+	return fault.New(fault.FSPathResolution, "%s is a file, so nothing lies below it (%s)", abs, path)
 }
 
 // split returns the elements of path without the empty ones and ".".

@@ -76,6 +76,9 @@ func TestResolve(t *testing.T) {
 	w.link("../out/new", "ok/dangling_out")
 	w.link("new", "ok/dangling_in")
 	w.link("nope/../../../out/f", "ok/dangling_up")
+	w.link("nope/../dir", "ok/through_nothing")
+	w.link("f/../dir", "ok/through_a_file")
+	w.link("in/../f", "ok/through_a_link")
 	w.link("loop_b", "ok/loop_a")
 	w.link("loop_a", "ok/loop_b")
 	w.link("back", "out/loop")
@@ -141,6 +144,10 @@ func TestResolve(t *testing.T) {
 		{"dangling out", "dangling_out", "", fault.FSAccessDenied},
 		{"below dangling out", "dangling_out/x", "", fault.FSAccessDenied},
 		{"dangling, up", "dangling_up", "", fault.FSAccessDenied},
+		{"through what does not exist", "through_nothing", "", fault.FSNotFound},
+		{"below what that leads to", "through_nothing/f", "", fault.FSNotFound},
+		{"up from a file", "through_a_file/f", "", fault.FSPathResolution},
+		{"up from a linked directory", "through_a_link", "ok/f", ""},
 		{"chain to dangling out", "chain", "", fault.FSAccessDenied},
 		{"link to a loop outside", "to_loop", "", fault.FSAccessDenied},
 		{"magic link", "magic/etc/passwd", "", fault.FSAccessDenied},
@@ -285,6 +292,20 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// A rule is not got round by links that the system cannot follow, but that as
+// text lead to what it denies.
+func TestDeniedBehindDanglingLinks(t *testing.T) {
+	w := newWorld(t, func(w *world, c *roots.Config) { c.Denied = []string{w.at("ok/dir")} })
+	w.must(os.Mkdir(w.at("ok/repo"), 0o755))
+	w.link("nope/../b", "ok/repo/a")
+	w.link("..", "ok/repo/b")
+	for _, path := range []string{"repo/a", "repo/a/dir", "repo/a/dir/f", "repo/a/dir/new"} {
+		if p, err := w.Resolve(path); code(err) != fault.FSNotFound {
+			t.Errorf("%s: %s, %v", path, p.Abs, err)
+		}
+	}
+}
+
 func TestDeniedBelow(t *testing.T) {
 	w := newWorld(t, func(w *world, c *roots.Config) {
 		c.Denied = []string{w.at("ok/dir/secret"), w.at("two/k*/x")}
@@ -335,7 +356,7 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := filepath.Join(base, "home")
-	r, skipped, err := roots.New(roots.Config{Home: home, Project: base, Allowed: []string{
+	r, skipped, err := roots.New(roots.Config{Home: home, Working: base, Allowed: []string{
 		filepath.Join(base, "link"), filepath.Join(base, "a"), "~", "~other", "relative", filepath.Join(base, "nope"), filepath.Join(base, "file")}})
 	if err != nil {
 		t.Fatal(err)
@@ -352,8 +373,43 @@ func TestNew(t *testing.T) {
 		}
 	}
 	for _, allowed := range [][]string{nil, {filepath.Join(base, "nope")}, {""}, {"~other"}} {
-		if _, _, err := roots.New(roots.Config{Home: home, Project: base, Allowed: allowed}); code(err) != fault.FSBadAllowedPath {
+		if _, _, err := roots.New(roots.Config{Home: home, Working: base, Allowed: allowed}); code(err) != fault.FSBadAllowedPath {
 			t.Errorf("%q: %v", allowed, err)
+		}
+	}
+}
+
+func TestProjectRoot(t *testing.T) {
+	w := newWorld(t, nil)
+	w.link("../out", "ok/away")
+	w.link("dir", "ok/in")
+	ok, two := w.at("ok"), w.at("two")
+	for _, c := range []struct {
+		project, working string
+		want             string
+		code             fault.Code
+	}{
+		{"", w.at("ok/dir"), w.at("ok/dir"), ""},
+		{"", w.at("ok/in/"), w.at("ok/in"), ""},
+		{"", w.at("ok"), ok, ""},
+		{"", "", two, ""},
+		{"", "/", two, ""},
+		{"", w.base, two, ""},
+		{"", w.at("out"), two, ""},
+		{"", w.at("ok/away"), two, ""},
+		{"", w.at("ok-evil"), two, ""},
+		{w.at("ok/dir"), w.at("out"), w.at("ok/dir"), ""},
+		{w.at("ok/later"), "/", w.at("ok/later"), ""},
+		{w.at("out"), ok, "", fault.ConfigInvalid},
+		{w.at("ok/away/dir"), ok, "", fault.ConfigInvalid},
+		{w.base, ok, "", fault.ConfigInvalid},
+	} {
+		r, _, err := roots.New(roots.Config{Allowed: []string{two, ok}, Project: c.project, Working: c.working})
+		if code(err) != c.code {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err == nil && r.Project() != c.want {
+			t.Errorf("%+v: %s", c, r.Project())
 		}
 	}
 }

@@ -14,25 +14,20 @@ import (
 // rules are the paths denied within the allowed directories. A rule covers what
 // it matches and everything below.
 type rules struct {
-	literal    []string // absolute paths
-	state      []string // likewise, of the server's own files
-	anchored   []string // absolute globs, with "/"
 	names      []string // runs of elements without wildcards, "/" in front ("/.env", "/.config/gh")
 	elements   []string // globs on any one element ("*.pem")
 	runs       []string // globs on any run of elements ("secrets/*.key")
 	configured []string
 
-	ends     map[string]struct{} // last elements of the rules without wildcards
-	endGlobs []string            // those of the others
-	anyEnd   bool                // there are rules whose last element is not known
+	absolute []absolute // those that begin at the root
+	places              // where these lead
 }
 
 // newRules reads deny patterns: an absolute or "~" path or glob; a pattern
 // without a slash matches a name anywhere; a relative one with slashes matches
-// anywhere too. State is literal where it is absolute, and such patterns
-// otherwise.
-func newRules(denied, state []string, expand func(string) (string, error)) (rules, error) {
-	var r rules
+// anywhere too.
+func newRules(denied []string, expand func(string) (string, error)) (*rules, error) {
+	r := &rules{}
 	for _, raw := range denied {
 		p, err := expand(raw)
 		if err != nil {
@@ -45,15 +40,20 @@ func newRules(denied, state []string, expand func(string) (string, error)) (rule
 		r.configured = append(r.configured, filepath.FromSlash(p))
 		r.add(p)
 	}
+	return r, nil
+}
+
+// protect adds files of the server's own, literal where they are absolute, and
+// patterns otherwise.
+func (r *rules) protect(state []string) {
 	for _, p := range state {
 		if filepath.IsAbs(p) {
-			r.state = addLiteral(r.state, p)
+			r.absolute = append(r.absolute, absolute{path: filepath.Clean(p), state: true})
 		} else {
 			r.add(filepath.ToSlash(p))
 		}
 	}
-	r.learnEnds()
-	return r, nil
+	r.locate(nil)
 }
 
 // add takes in a valid pattern with "/" between its elements.
@@ -61,9 +61,10 @@ func (r *rules) add(p string) {
 	abs := filepath.IsAbs(filepath.FromSlash(p))
 	switch {
 	case abs && !strings.ContainsAny(p, "*?[{\\"):
-		r.literal = addLiteral(r.literal, filepath.FromSlash(p))
+		r.absolute = append(r.absolute, absolute{path: filepath.Clean(filepath.FromSlash(p))})
 	case abs:
-		r.anchored = append(r.anchored, fold(strings.TrimSuffix(p, "/")))
+		base, glob := doublestar.SplitPattern(strings.TrimSuffix(p, "/"))
+		r.absolute = append(r.absolute, absolute{path: filepath.Clean(filepath.FromSlash(base)), glob: glob})
 	case !strings.ContainsAny(p, "*?[{\\"):
 		r.names = append(r.names, fold("/"+strings.TrimSuffix(p, "/")))
 	case !strings.Contains(strings.TrimSuffix(p, "/"), "/"):
@@ -71,23 +72,6 @@ func (r *rules) add(p string) {
 	default:
 		r.runs = append(r.runs, fold(strings.TrimSuffix(p, "/")))
 	}
-}
-
-// addLiteral adds p to list, as written and where its links lead.
-func addLiteral(list []string, p string) []string {
-	p = filepath.Clean(p)
-	list = append(list, fold(p))
-	real, err := filepath.EvalSymlinks(p)
-	if err != nil { // it need not exist; its directory may
-		var dir string
-		if dir, err = filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
-			real = filepath.Join(dir, filepath.Base(p))
-		}
-	}
-	if err == nil && real != p {
-		list = append(list, fold(real))
-	}
-	return list
 }
 
 func fold(p string) string {
@@ -100,13 +84,14 @@ func fold(p string) string {
 // coverState reports whether abs is, or lies in, a file of the server's own.
 func (r *rules) coverState(abs string) bool {
 	abs = fold(abs)
-	return slices.ContainsFunc(r.state, func(p string) bool { return place.Within(abs, p) })
+	return slices.ContainsFunc(r.now().state, func(p string) bool { return place.Within(abs, p) })
 }
 
 // cover reports whether a configured rule matches abs or a directory above it.
 func (r *rules) cover(abs string) bool {
 	abs = fold(abs)
-	for _, p := range r.literal {
+	now := r.now()
+	for _, p := range now.literal {
 		if place.Within(abs, p) {
 			return true
 		}
@@ -119,7 +104,7 @@ func (r *rules) cover(abs string) bool {
 	}
 	// A trailing ** stands for what lies below, so that one match does for abs
 	// and every directory above it.
-	for _, p := range r.anchored {
+	for _, p := range now.anchored {
 		if ok, _ := doublestar.Match(p+"/**", slashed); ok {
 			return true
 		}
@@ -142,32 +127,14 @@ func (r *rules) cover(abs string) bool {
 // end reports whether a rule could match a path that ends in name, and none of
 // the directories above it.
 func (r *rules) end(name string) bool {
-	name = fold(name)
-	if _, ok := r.ends[name]; ok || r.anyEnd {
+	name, now := fold(name), r.now()
+	if _, ok := now.ends[name]; ok || now.anyEnd {
 		return true
 	}
-	return slices.ContainsFunc(r.endGlobs, func(glob string) bool {
+	return slices.ContainsFunc(now.endGlobs, func(glob string) bool {
 		ok, _ := doublestar.Match(glob, name)
 		return ok
 	})
-}
-
-// learnEnds notes the last elements of all rules for end.
-func (r *rules) learnEnds() {
-	r.ends = map[string]struct{}{}
-	for _, list := range [][]string{r.literal, r.state, r.names} {
-		for _, p := range list {
-			r.ends[filepath.Base(p)] = struct{}{}
-		}
-	}
-	for _, list := range [][]string{r.anchored, r.runs, r.elements} {
-		for _, p := range list {
-			if strings.ContainsAny(p, "{\\") || strings.Contains(p, "**") {
-				r.anyEnd = true // its end is more than what follows the last slash
-			}
-			r.endGlobs = append(r.endGlobs, p[strings.LastIndexByte(p, '/')+1:])
-		}
-	}
 }
 
 // holdsRun reports whether path has the elements of run, which begins with "/",
@@ -192,11 +159,12 @@ func (r *rules) reach(abs string) bool {
 	}
 	abs = fold(abs)
 	below := func(p string) bool { return place.Within(p, abs) }
-	if slices.ContainsFunc(r.literal, below) || slices.ContainsFunc(r.state, below) {
+	now := r.now()
+	if slices.ContainsFunc(now.literal, below) || slices.ContainsFunc(now.state, below) {
 		return true
 	}
 	slashed := filepath.ToSlash(abs)
-	for _, p := range r.anchored {
+	for _, p := range now.anchored {
 		base, _ := doublestar.SplitPattern(p)
 		if place.Within(base, slashed) || place.Within(slashed, base) {
 			return true

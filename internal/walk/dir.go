@@ -71,29 +71,25 @@ func open(p place.Place, how func(p place.Place, root *os.Root, name string) (*D
 // openRoot opens the directory name below root, which is p, with a root of its
 // own.
 func openRoot(p place.Place, root *os.Root, name string) (*Dir, error) {
-	sub, err := root.OpenRoot(name)
+	q := p
+	q.Root, q.Name = root, name
+	sub, err := q.OpenRoot()
 	if err != nil {
-		return nil, p.Explain(err)
+		return nil, err
 	}
 	f, err := sub.Open(".")
 	if err != nil {
 		sub.Close()
 		return nil, p.Explain(err)
 	}
-	return newDir(p, sub, f)
+	return newDir(p, sub, f), nil
 }
 
 // newDir takes charge of root, which may be nil, and f.
-func newDir(p place.Place, root *os.Root, f *os.File) (*Dir, error) {
+func newDir(p place.Place, root *os.Root, f *os.File) *Dir {
 	d := &Dir{place: p, root: root, file: f, fd: int(f.Fd()), guarded: p.Guard != nil && p.Guard.DeniedBelow(p.Abs)}
 	d.refs.Store(1)
-	if d.guarded {
-		if err := p.Guard.Check(f, p.Abs); err != nil {
-			d.Close()
-			return nil, err
-		}
-	}
-	return d, nil
+	return d
 }
 
 // Retain keeps d open until one more Close.

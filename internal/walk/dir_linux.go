@@ -16,11 +16,11 @@ import (
 
 // openFile opens the directory p without a root of its own.
 func openFile(p place.Place, _ *os.Root, _ string) (*Dir, error) {
-	f, _, err := p.Open()
+	f, err := p.OpenDir()
 	if err != nil {
 		return nil, err
 	}
-	return newDir(p, nil, f)
+	return newDir(p, nil, f), nil
 }
 
 func closeDescriptor(fd int) { unix.Close(fd) }

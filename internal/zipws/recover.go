@@ -16,7 +16,7 @@ func (s *session) recover() error {
 	if s.Sync == nil {
 		return nil
 	}
-	dir, err := s.source.Root.OpenRoot(filepath.Dir(s.source.Name))
+	dir, err := s.source.Parent().OpenRoot()
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.rollback() // with it went all that there was
 	}

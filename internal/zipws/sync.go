@@ -120,8 +120,8 @@ func (w *syncRun) run(ctx context.Context, r *Synced) (err error) {
 		r.Estimated = &size
 		return w.failed(ctx, err)
 	}
-	if w.dir, err = w.source.Root.OpenRoot(filepath.Dir(w.source.Name)); err != nil {
-		return w.failed(ctx, w.source.Explain(err))
+	if w.dir, err = w.source.Parent().OpenRoot(); err != nil {
+		return w.failed(ctx, err)
 	}
 	defer w.dir.Close()
 	w.base = filepath.Base(w.source.Name)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,19 +40,63 @@ func (b *Base) pass(name string) error {
 	return err
 }
 
-// open opens the file called name, whose absolute path is abs. On any error the
-// caller is to try the other way, which knows the reason.
+// open opens the file called name, whose absolute path is abs.
 func (b *Base) open(name, abs string, flag int, perm fs.FileMode) (*os.File, error) {
 	fd, err := b.openat2(name, flag|unix.O_CLOEXEC|unix.O_LARGEFILE, perm)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: abs, Err: err}
 	}
 	return os.NewFile(uintptr(fd), abs), nil
 }
 
+// openRoot opens the directory called name.
+func (b *Base) openRoot(name string) (*os.Root, error) {
+	fd, err := b.openat2(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer unix.Close(fd)
+	root, err := os.OpenRoot(descriptor(fd))
+	if errors.Is(err, fs.ErrNotExist) { // without /proc
+		return nil, errors.ErrUnsupported
+	}
+	return root, err
+}
+
+func descriptor(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+// OpenDir opens the directory p for reading what is in it by its descriptor.
+func (p Place) OpenDir() (*os.File, error) {
+	if b := p.base(); b != nil {
+		if f, err := b.open(p.Name, p.Abs, unix.O_DIRECTORY, 0); err == nil || decided(err) {
+			return f, p.explain(err)
+		}
+	}
+	return p.openDir()
+}
+
+func (p Place) chmod(mode fs.FileMode) error {
+	f, err := p.Pin()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err = os.Chmod(descriptor(int(f.Fd())), mode); errors.Is(err, fs.ErrNotExist) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+// decided reports whether err of openat2 tells of the path: where it tells of
+// the system, the path is to be walked element by element.
+func decided(err error) bool {
+	var no syscall.Errno
+	return errors.As(err, &no) && no != unix.ENOSYS && no != unix.EPERM && no != unix.EAGAIN && no != unix.EINVAL && no != unix.E2BIG
+}
+
 // Pin returns a descriptor of what p is, of the link itself where it ends in one,
-// that serves for describing it alone. On any error the caller is to try the
-// other way, which knows the reason.
+// that serves for describing it alone, [errors.ErrUnsupported] where there is
+// none.
 func (p Place) Pin() (*os.File, error) {
 	b := p.base()
 	if b == nil {
@@ -58,7 +104,7 @@ func (p Place) Pin() (*os.File, error) {
 	}
 	fd, err := b.openat2(p.Name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "stat", Path: p.Abs, Err: err}
 	}
 	return os.NewFile(uintptr(fd), p.Abs), nil
 }

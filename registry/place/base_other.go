@@ -17,9 +17,15 @@ func NewBase(root *os.Root) (*Base, error) { return &Base{root: root}, nil }
 func (b *Base) Straight(string) bool { return false }
 
 // Pin returns a descriptor of what p is, of the link itself where it ends in one,
-// that serves for describing it alone. On any error the caller is to try the
-// other way, which knows the reason.
+// that serves for describing it alone, [errors.ErrUnsupported] where there is
+// none.
 func (p Place) Pin() (*os.File, error) { return nil, errors.ErrUnsupported }
+
+func (b *Base) openRoot(string) (*os.Root, error) { return nil, errors.ErrUnsupported }
+
+func (p Place) chmod(fs.FileMode) error { return errors.ErrUnsupported }
+
+func decided(error) bool { return false }
 
 func (b *Base) open(string, string, int, fs.FileMode) (*os.File, error) {
 	return nil, errors.ErrUnsupported

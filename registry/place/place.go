@@ -4,6 +4,8 @@
 package place
 
 import (
+	"cmp"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,7 +16,8 @@ import (
 )
 
 // A Place is a file or directory, existing or not, that a caller may use.
-// Open, stat, create, rename and remove it through Root and Name.
+// Its methods follow no link below Root: what has become one since Name was
+// judged is an error like [syscall.ELOOP], which becomes ERR_FS_ACCESS_DENIED.
 type Place struct {
 	Root *os.Root // handle of the allowed directory that holds it
 	Name string   // path below Root without links, "." for Root itself
@@ -130,9 +133,6 @@ func (p Place) OpenFile(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, erro
 	if err == nil {
 		err = Ordinary(p.Abs, fi.Mode())
 	}
-	if err == nil && p.Guard != nil {
-		err = p.Guard.Check(f, p.Abs)
-	}
 	if err != nil {
 		if f != nil {
 			f.Close()
@@ -143,22 +143,145 @@ func (p Place) OpenFile(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, erro
 }
 
 // open opens p, in one call where that can be done.
-func (p Place) open(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
+func (p Place) open(flag int, perm fs.FileMode) (f *os.File, fi fs.FileInfo, err error) {
 	if b := p.base(); b != nil {
-		if f, err := b.open(p.Name, p.Abs, flag, perm); err == nil {
-			fi, err := f.Stat()
-			if err == nil && !fi.IsDir() {
-				return f, fi, nil
+		if f, err = b.open(p.Name, p.Abs, flag, perm); err == nil {
+			if fi, err = f.Stat(); err != nil || !fi.IsDir() {
+				return f, fi, err
 			}
-			f.Close() // a directory opened through Root does not name its entries by path
+			f.Close() // a directory opened through a root does not name its entries by path
+			if f, err = p.openDir(); err == nil {
+				fi, err = f.Stat()
+			}
+			return f, fi, err
+		}
+		if decided(err) {
+			return nil, nil, p.explain(err)
 		}
 	}
-	f, err := p.Root.OpenFile(p.Name, flag, perm)
-	if err != nil {
-		return nil, nil, p.explain(err)
-	}
-	fi, err := f.Stat()
+	err = p.In(func(dir *os.Root, name string) error {
+		if f, err = dir.OpenFile(name, flag, perm); err != nil {
+			return err
+		}
+		if fi, err = f.Stat(); err == nil && p.Guard != nil {
+			err = p.Guard.Check(f, p.Abs) // its last element may have become a link
+		}
+		return err
+	})
 	return f, fi, err
+}
+
+// openDir opens the directory p through a root of its own.
+func (p Place) openDir() (*os.File, error) {
+	root, err := p.OpenRoot()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.Open(".")
+	return f, p.explain(err)
+}
+
+// OpenRoot opens the directory p.
+func (p Place) OpenRoot() (*os.Root, error) {
+	if b := p.base(); b != nil {
+		if root, err := b.openRoot(p.Name); err == nil || decided(err) {
+			return root, p.explain(err)
+		}
+	}
+	dir := p.Root
+	for name := range strings.SplitSeq(p.Name, string(os.PathSeparator)) {
+		sub, err := OpenRootIn(dir, name)
+		if dir != p.Root {
+			dir.Close()
+		}
+		if err != nil {
+			return nil, p.explain(err)
+		}
+		dir = sub
+	}
+	return dir, nil
+}
+
+// OpenRootIn opens the directory called name, a single element, in dir. A link
+// is none.
+func OpenRootIn(dir *os.Root, name string) (*os.Root, error) {
+	meant, err := dir.Lstat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case meant.Mode()&fs.ModeSymlink != 0:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+	case !meant.IsDir():
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+	}
+	sub, err := dir.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := sub.Stat("."); err != nil || !os.SameFile(meant, opened) {
+		sub.Close()
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}))
+	}
+	return sub, nil
+}
+
+// In calls f with the directory that holds p, open, and the name of p there.
+// What f does must not follow a link of that name.
+func (p Place) In(f func(dir *os.Root, name string) error) error {
+	if !strings.ContainsRune(p.Name, os.PathSeparator) {
+		return p.explain(f(p.Root, p.Name))
+	}
+	dir, err := p.Parent().OpenRoot()
+	if err != nil {
+		return p.explain(err)
+	}
+	defer dir.Close()
+	return p.explain(f(dir, filepath.Base(p.Name)))
+}
+
+// Remove removes the file, link or empty directory p.
+func (p Place) Remove() error {
+	return p.In(func(dir *os.Root, name string) error { return dir.Remove(name) })
+}
+
+// Readlink returns the text of the symbolic link p.
+func (p Place) Readlink() (text string, err error) {
+	err = p.In(func(dir *os.Root, name string) error {
+		text, err = dir.Readlink(name)
+		return err
+	})
+	return text, err
+}
+
+// Mkdir makes the directory p, where all is set with those it lies in.
+func (p Place) Mkdir(perm fs.FileMode, all bool) error {
+	mkdir := func(dir *os.Root, name string) error { return dir.Mkdir(name, perm) }
+	err := p.In(mkdir)
+	if up := p.Parent(); all && errors.Is(err, fs.ErrNotExist) && up.Name != p.Name {
+		if err = up.Mkdir(perm, true); err == nil || errors.Is(err, fs.ErrExist) {
+			err = p.In(mkdir)
+		}
+	}
+	return err
+}
+
+// Chmod gives p the permissions of mode.
+func (p Place) Chmod(mode fs.FileMode) error {
+	if err := p.chmod(mode); err == nil || decided(err) {
+		return p.explain(err)
+	}
+	return p.In(func(dir *os.Root, name string) error {
+		if fi, err := dir.Lstat(name); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			return &fs.PathError{Op: "chmod", Path: name, Err: syscall.ELOOP}
+		}
+		return dir.Chmod(name, mode)
+	})
+}
+
+// Chown gives p to the user and group with these numbers.
+func (p Place) Chown(uid, gid int) error {
+	return p.In(func(dir *os.Root, name string) error { return dir.Lchown(name, uid, gid) })
 }
 
 // OpenFileOnly is Open for callers that want a file's bytes: a directory is
@@ -176,9 +299,18 @@ func (p Place) OpenFileOnly() (*os.File, fs.FileInfo, error) {
 }
 
 // Stat describes what p is; it does not open it.
-func (p Place) Stat() (fs.FileInfo, error) {
-	fi, err := p.Root.Lstat(p.Name)
-	return fi, p.explain(err)
+func (p Place) Stat() (fi fs.FileInfo, err error) {
+	if f, err := p.Pin(); err == nil {
+		defer f.Close()
+		return f.Stat()
+	} else if decided(err) {
+		return nil, p.explain(err)
+	}
+	err = p.In(func(dir *os.Root, name string) error {
+		fi, err = dir.Lstat(name)
+		return err
+	})
+	return fi, err
 }
 
 // explain gives the errors of os.Root, which name paths below it, the path a
@@ -188,8 +320,11 @@ func (p Place) explain(err error) error {
 		return nil
 	}
 	if pe, ok := err.(*fs.PathError); ok {
-		if pe.Err == syscall.ENXIO { // a socket, or a FIFO opened for writing
+		switch pe.Err {
+		case syscall.ENXIO: // a socket, or a FIFO opened for writing
 			return notOrdinary(p.Abs)
+		case syscall.ELOOP:
+			return fault.Hide(fault.FSAccessDenied, err, "%s was exchanged for a symbolic link, or what it lies in was, while the call ran; look at it and try again", p.Abs)
 		}
 		return &fs.PathError{Op: pe.Op, Path: p.Abs, Err: pe.Err}
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -43,26 +44,36 @@ func Open(cwd place.Place, dir string, create bool) (*Dir, error) {
 	if !filepath.IsLocal(rel) {
 		return nil, fault.New(fault.ConfigInvalid, "the directory %s of records leads out of the working directory; name one below it, or an absolute one", dir)
 	}
-	name := filepath.Join(cwd.Name, rel)
+	at := cwd.Child(rel)
 	if create {
 		first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		top := filepath.Join(cwd.Name, first)
-		err := cwd.Root.Mkdir(top, 0o700)
+		top := cwd.Child(first)
+		err := top.Mkdir(0o700, false)
 		if err == nil {
-			err = cwd.Root.WriteFile(filepath.Join(top, ".gitignore"), []byte("*\n"), 0o600)
+			err = hide(top)
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			err = at.Mkdir(0o700, true)
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, cwd.Explain(err)
-		}
-		if err := cwd.Root.MkdirAll(name, 0o700); err != nil {
-			return nil, cwd.Explain(err)
+			return nil, err
 		}
 	}
-	root, err := cwd.Root.OpenRoot(name)
+	root, err := at.OpenRoot()
 	if err != nil {
-		return nil, cwd.Explain(err)
+		return nil, err
 	}
 	return &Dir{root, abs}, nil
+}
+
+// hide keeps the directory p out of git.
+func hide(p place.Place) error {
+	f, _, err := p.Child(".gitignore").OpenFile(os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString("*\n")
+	return cmp.Or(f.Close(), err)
 }
 
 // Beside returns the name of the directory called name next to dir.
