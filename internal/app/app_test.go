@@ -177,7 +177,7 @@ func TestBackgroundWork(t *testing.T) {
 		t.Errorf("started %d, ended %d, closed after %d", started.Load(), ended.Load(), closed.Load())
 	}
 	log, err := os.ReadFile(environ["CONDUIT_LOG_FILE_PATH"])
-	if err != nil || !strings.Contains(string(log), `"msg":"background work ended","toolset":"broken","err":"panic: oh`) || strings.Contains(string(log), `"toolset":"shelf","err"`) {
+	if err != nil || !strings.Contains(string(log), `"toolset":"broken","err":"panic: oh`) || strings.Contains(string(log), `"toolset":"shelf","err"`) {
 		t.Errorf("%v: %s", err, log)
 	}
 }
