@@ -49,11 +49,11 @@ func (o *Outcome) Settle(err error) {
 	}
 }
 
-// A Shedder is a batch item that can give up its bulk. Where a response would
+// A Trimmer is a batch item that can give up its bulk. Where a response would
 // exceed CONDUIT_MAX_RESPONSE_BYTES, the item becomes a failed one that keeps
 // only what identifies it.
-type Shedder interface {
-	Shed(err error)
+type Trimmer interface {
+	Trim(err error)
 }
 
 // Each runs f over a batch, in order. A failed entry becomes a failed result

@@ -47,12 +47,12 @@ func (t *Text) Size() int64 {
 // Body returns where the text comes from, nil for one held in memory.
 func (t *Text) Body() Body { return t.body }
 
-// Stand has token encoded in place of the text; the transport puts the body in
+// SetToken has token encoded in place of the text; the transport puts the body in
 // its place. Only the multiplexer calls it.
-func (t *Text) Stand(token string) { t.token = token }
+func (t *Text) SetToken(token string) { t.token = token }
 
-// Stands reports whether a token stands for the text.
-func (t *Text) Stands() bool { return t.token != "" }
+// HasToken reports whether a token stands for the text.
+func (t *Text) HasToken() bool { return t.token != "" }
 
 // WriteTo writes the text, or the token that stands for it. Lean views use it.
 func (t *Text) WriteTo(w io.Writer) (int64, error) {

@@ -120,7 +120,7 @@ func (w *Writer) keepFirst(ctx context.Context, files [][]*queued) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				d.Keep(ctx, q.Keep, base(q.Place), Replaced)
+				d.BackUp(ctx, q.Keep, base(q.Place), Replaced)
 			}
 			return nil
 		})

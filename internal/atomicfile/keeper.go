@@ -12,18 +12,18 @@ import (
 // undone. It never makes a call fail: what it cannot keep it remembers as such.
 // Its methods may be called at the same time.
 type Keeper interface {
-	// Keep keeps what p is now, before s happens to it; where p does not exist
+	// BackUp keeps what p is now, before s happens to it; where p does not exist
 	// it does nothing. p.Root is a handle of the directory that holds p and
 	// p.Name a name in it; dir is the same directory, open for reading. To keep
 	// again what is kept and has not changed costs next to nothing.
-	Keep(ctx context.Context, dir *os.File, p place.Place, s Step)
-	// Leave says what the step that follows will leave at abs: a file or link,
+	BackUp(ctx context.Context, dir *os.File, p place.Place, s Step)
+	// Expect says what the step that follows will leave at abs: a file or link,
 	// a directory alone or, with a sum, a tree, or nothing where left is nil.
 	// The sum of a file is its SHA-256, nil where it is not known. A Size of
-	// -1 stands for what is not known yet; Leave is then called again. What was
-	// kept is durable when Leave returns. Where the step fails, cancel is to be
+	// -1 stands for what is not known yet; Expect is then called again. What was
+	// kept is durable when Expect returns. Where the step fails, cancel is to be
 	// called.
-	Leave(abs string, left *fileinfo.Info, sum []byte) (cancel func())
+	Expect(abs string, left *fileinfo.Info, sum []byte) (cancel func())
 }
 
 // A Step is what happens to a file that is kept.
@@ -35,32 +35,32 @@ const (
 	Extended              // it is appended to
 )
 
-// Keep has k keep what is called name in d. With a nil k it does nothing.
-func (d *Dir) Keep(ctx context.Context, k Keeper, name string, s Step) {
+// BackUp has k keep what is called name in d. With a nil k it does nothing.
+func (d *Dir) BackUp(ctx context.Context, k Keeper, name string, s Step) {
 	if k != nil {
-		k.Keep(ctx, d.file, d.Child(name), s)
+		k.BackUp(ctx, d.file, d.Child(name), s)
 	}
 }
 
-// Leave tells k what the next step leaves at name in d, and what [Dir.Tell]
+// Expect tells k what the next step leaves at name in d, and what [Dir.ExpectParents]
 // tells. With a nil k it does nothing.
-func (d *Dir) Leave(k Keeper, name string, left *fileinfo.Info, sum []byte) (cancel func()) {
+func (d *Dir) Expect(k Keeper, name string, left *fileinfo.Info, sum []byte) (cancel func()) {
 	if k == nil {
 		return func() {}
 	}
-	d.Tell(k)
-	return k.Leave(d.Child(name).Abs, left, sum)
+	d.ExpectParents(k)
+	return k.Expect(d.Child(name).Abs, left, sum)
 }
 
-// Tell tells k of the directories that were made to have d, unless somebody was
+// ExpectParents tells k of the directories that were made to have d, unless somebody was
 // told before. With a nil k it does nothing.
-func (d *Dir) Tell(k Keeper) {
+func (d *Dir) ExpectParents(k Keeper) {
 	if k == nil {
 		return
 	}
 	d.telling.Do(func() {
 		for _, m := range d.made {
-			k.Leave(m.abs, &m.info, nil)
+			k.Expect(m.abs, &m.info, nil)
 		}
 	})
 }
@@ -75,14 +75,14 @@ func (d *Dir) hold(ctx context.Context, name, temp string, o Options) (cancel fu
 	if err != nil {
 		return nil, err
 	}
-	d.Keep(ctx, o.Keep, name, Replaced)
-	return d.Leave(o.Keep, name, &left, o.sum()), nil
+	d.BackUp(ctx, o.Keep, name, Replaced)
+	return d.Expect(o.Keep, name, &left, o.sum()), nil
 }
 
-// Adopt gives the file called old in the open directory from a further name in
+// ReplaceByLink gives the file called old in the open directory from a further name in
 // d, replacing what is called name there, which o.Keep keeps, at once. Where the
 // system has no way to do so the error is its bare one, and nothing is changed.
-func (d *Dir) Adopt(ctx context.Context, from *os.File, old, name string, o Options) error {
+func (d *Dir) ReplaceByLink(ctx context.Context, from *os.File, old, name string, o Options) error {
 	temp := TempName()
 	if err := LinkAt(from, old, d.file, temp); err != nil {
 		return err
@@ -102,9 +102,9 @@ func (d *Dir) Adopt(ctx context.Context, from *os.File, old, name string, o Opti
 	return err
 }
 
-// Shorten cuts the file called name to size bytes, in place, so that other hard
+// Truncate cuts the file called name to size bytes, in place, so that other hard
 // links and who has it open see it too. Of o, Keep and Like count.
-func (d *Dir) Shorten(ctx context.Context, name string, size int64, o Options) (err error) {
+func (d *Dir) Truncate(ctx context.Context, name string, size int64, o Options) (err error) {
 	p := d.Child(name)
 	ctx, unlock, err := d.Lock(ctx, name)
 	if err != nil {
@@ -140,12 +140,12 @@ func (d *Dir) holdOpen(ctx context.Context, name string, f *os.File, s Step, o O
 	if err != nil {
 		return nil, err
 	}
-	d.Keep(ctx, o.Keep, name, s)
+	d.BackUp(ctx, o.Keep, name, s)
 	left.Size = -1
-	d.Leave(o.Keep, name, &left, nil)
+	d.Expect(o.Keep, name, &left, nil)
 	return func() {
 		if left, err := fileinfo.OfFile(f); err == nil {
-			d.Leave(o.Keep, name, &left, o.sum())
+			d.Expect(o.Keep, name, &left, o.sum())
 		}
 	}, nil
 }

@@ -29,7 +29,7 @@ func hold(ctx context.Context, keep Keeper, p place.Place) (cancel func()) {
 		return func() {}
 	}
 	keepAt(ctx, keep, p)
-	return keep.Leave(p.Abs, nil, nil)
+	return keep.Expect(p.Abs, nil, nil)
 }
 
 // keepAt has keep keep p before it is replaced or removed.
@@ -40,7 +40,7 @@ func keepAt(ctx context.Context, keep Keeper, p place.Place) {
 	}
 	defer parent.Close()
 	p.Root, p.Name = parent.Root(), filepath.Base(p.Name)
-	keep.Keep(ctx, parent.File(), p, atomicfile.Replaced)
+	keep.BackUp(ctx, parent.File(), p, atomicfile.Replaced)
 }
 
 // leaveTree says that the tree temp in parent is about to be called name.
@@ -54,7 +54,7 @@ func leaveTree(ctx context.Context, keep Keeper, parent *atomicfile.Dir, temp, n
 		return nil, err
 	}
 	left := fileinfo.From(fi)
-	return parent.Leave(keep, name, &left, sum), nil
+	return parent.Expect(keep, name, &left, sum), nil
 }
 
 // leaveLink says that the link temp in dir is about to be called name.
@@ -63,9 +63,9 @@ func leaveLink(ctx context.Context, keep Keeper, dir *atomicfile.Dir, temp, name
 	if keep == nil || err != nil {
 		return func() {}
 	}
-	dir.Keep(ctx, keep, name, atomicfile.Replaced)
+	dir.BackUp(ctx, keep, name, atomicfile.Replaced)
 	left := fileinfo.From(fi)
-	return dir.Leave(keep, name, &left, nil)
+	return dir.Expect(keep, name, &left, nil)
 }
 
 // Digest names the state of the tree p, denied entries included: two digests are

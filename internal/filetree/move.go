@@ -49,11 +49,11 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 	if err != nil {
 		return r, err
 	}
-	twin := there != nil && there.Mode().IsRegular() && src.Abs != to.Abs && os.SameFile(fi, there)
-	if twin && o.Create {
+	sameFile := there != nil && there.Mode().IsRegular() && src.Abs != to.Abs && os.SameFile(fi, there)
+	if sameFile && o.Create {
 		return r, exists(to)
 	}
-	if !twin {
+	if !sameFile {
 		if err := compatible(src, fi, to, there, o.Create); err != nil {
 			return r, err
 		}
@@ -69,7 +69,7 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 		if target, err := src.Guard.Resolve(src.Abs); err == nil && target.Abs == to.Abs {
 			return r, fault.New(fault.FSOperation, "%s is a symbolic link to %s, which it cannot replace", src.Abs, to.Abs)
 		}
-	case twin && fileinfo.From(fi).Links > 1:
+	case sameFile && fileinfo.From(fi).Links > 1:
 		// To rename one of two hard links to the other does nothing on Unix.
 		cancel := hold(ctx, o.Keep, src)
 		if err := src.Remove(); err != nil {
@@ -78,7 +78,7 @@ func move(ctx context.Context, w *atomicfile.Writer, src, dst place.Place, o Opt
 		}
 		return Report{Into: to.Abs}, nil
 	}
-	if o.Keep != nil && there != nil && !twin {
+	if o.Keep != nil && there != nil && !sameFile {
 		keepAt(ctx, o.Keep, to)
 	}
 	if r, err = rename(w, src, to, o); !errors.Is(err, syscall.EXDEV) {
@@ -122,7 +122,7 @@ func rename(w *atomicfile.Writer, src, to place.Place, o Options) (r Report, err
 	}()
 	cancel := func() {}
 	if o.Keep != nil {
-		in.Tell(o.Keep)
+		in.ExpectParents(o.Keep)
 		if fi, err := from.Root().Lstat(filepath.Base(src.Name)); err == nil {
 			cancel = o.Keep.Move(src.Abs, to.Abs, fileinfo.From(fi))
 		}

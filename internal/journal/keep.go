@@ -16,8 +16,8 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/place"
 )
 
-// Keep keeps what at is now; see [atomicfile.Keeper].
-func (p *Part) Keep(ctx context.Context, dir *os.File, at place.Place, s atomicfile.Step) {
+// BackUp keeps what at is now; see [atomicfile.Keeper].
+func (p *Part) BackUp(ctx context.Context, dir *os.File, at place.Place, s atomicfile.Step) {
 	c := p.c
 	if c.j.off {
 		return
@@ -209,12 +209,12 @@ func (p *Part) copy(ctx context.Context, f *os.File, had state, i fileinfo.Info)
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	const stretch = 32 << 20 // copied between two looks at ctx, by the kernel where it can
+	const copyChunk = 32 << 20 // copied between two looks at ctx, by the kernel where it can
 	for left := had.Size; left > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := io.CopyN(to, f, min(left, stretch))
+		n, err := io.CopyN(to, f, min(left, copyChunk))
 		if err != nil {
 			return errChanged
 		}

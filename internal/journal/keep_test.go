@@ -163,7 +163,7 @@ func TestGivenUp(t *testing.T) {
 	d, err := s.w.Open(s.at("large").Parent(), false)
 	s.ok(err)
 	defer d.Close()
-	d.Keep(t.Context(), p, "large", atomicfile.Replaced)
+	d.BackUp(t.Context(), p, "large", atomicfile.Replaced)
 	if a, err := s.j.load(id); err != nil || len(a.steps) != 0 || len(s.kept()) != 0 {
 		t.Errorf("%+v, %v; kept %v", a.steps, err, s.kept())
 	}
@@ -178,8 +178,8 @@ func TestDeniedIsNeverKept(t *testing.T) {
 		d, err := s.w.Open(at.Parent(), false)
 		s.ok(err)
 		defer d.Close()
-		d.Keep(t.Context(), p, "a.key", atomicfile.Replaced)
-		p.Leave(at.Abs, nil, nil)
+		d.BackUp(t.Context(), p, "a.key", atomicfile.Replaced)
+		p.Expect(at.Abs, nil, nil)
 	})
 	if !unkept(m) || len(s.kept()) != 0 {
 		t.Errorf("mark %+v, kept %v", m, s.kept())

@@ -68,8 +68,8 @@ func (p *Part) spoil() {
 	p.blobs = nil
 }
 
-// Leave records what the next step leaves; see [atomicfile.Keeper].
-func (p *Part) Leave(abs string, left *fileinfo.Info, sum []byte) (cancel func()) {
+// Expect records what the next step leaves; see [atomicfile.Keeper].
+func (p *Part) Expect(abs string, left *fileinfo.Info, sum []byte) (cancel func()) {
 	is := nothing
 	if left != nil {
 		is = stateOf(*left)

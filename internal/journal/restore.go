@@ -200,7 +200,7 @@ func (u *undoing) remake(dirs *directories, a act, part *Part) error {
 	if err != nil {
 		return err
 	}
-	d.Tell(part)
+	d.ExpectParents(part)
 	return nil
 }
 
@@ -244,14 +244,14 @@ func (u *undoing) restore(ctx context.Context, dirs *directories, at place.Place
 		if err != nil {
 			return err
 		}
-		err = d.Adopt(ctx, dir, had.Blob, name, o)
+		err = d.ReplaceByLink(ctx, dir, had.Blob, name, o)
 		dir.Close()
 		if err == nil || !cannotLink(err) {
 			return atomicfile.Failed(at, err)
 		}
 	}
 	if had.Blob == "" {
-		return d.Shorten(ctx, name, had.Size, o)
+		return d.Truncate(ctx, name, had.Size, o)
 	}
 	from, err := u.dir.Open(had.Blob)
 	if err != nil {

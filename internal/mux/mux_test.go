@@ -83,7 +83,7 @@ type item struct {
 	registry.Outcome
 }
 
-func (i *item) Shed(err error) {
+func (i *item) Trim(err error) {
 	*i = item{Name: i.Name}
 	i.Settle(err)
 }
@@ -447,7 +447,7 @@ type picturedItem struct {
 	image []byte
 }
 
-func (p *picturedItem) Shed(err error) {
+func (p *picturedItem) Trim(err error) {
 	*p = picturedItem{Name: p.Name}
 	p.Settle(err)
 }

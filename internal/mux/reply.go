@@ -97,7 +97,7 @@ func (o *owed) collect() []any {
 // closeTexts closes the large texts in v that are not in the store's charge.
 func closeTexts(v any) {
 	registry.Texts(v, func(t *registry.Text) {
-		if !t.Stands() {
+		if !t.HasToken() {
 			t.Body().Close()
 		}
 	})
@@ -185,7 +185,7 @@ func (r *response) text() (*document, error) {
 	list := reflect.ValueOf(r.answer.Value)
 	batch := list.Kind() == reflect.Slice && list.Len() > 0
 	if batch {
-		_, batch = list.Index(0).Addr().Interface().(registry.Shedder)
+		_, batch = list.Index(0).Addr().Interface().(registry.Trimmer)
 	}
 	if batch {
 		return r.batch(list)
@@ -244,7 +244,7 @@ func (r *response) batch(list reflect.Value) (*document, error) {
 			} else { // what the item sheds is not found later
 				closeTexts(item)
 			}
-			item.(registry.Shedder).Shed(r.tooLarge(size))
+			item.(registry.Trimmer).Trim(r.tooLarge(size))
 			all.cut(begin)
 			if err := all.encode(item); err != nil {
 				return nil, err
@@ -274,9 +274,9 @@ func (r *response) stand(v any) []registry.Body {
 	registry.Texts(v, func(t *registry.Text) {
 		token := r.m.Bodies.Put(t.Body())
 		if r.lean {
-			t.Stand(token.Plain())
+			t.SetToken(token.Plain())
 		} else {
-			t.Stand(token.Nested())
+			t.SetToken(token.Nested())
 		}
 		r.bodies = append(r.bodies, t.Body())
 		r.tokens = append(r.tokens, token.Plain()...)

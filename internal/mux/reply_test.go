@@ -19,7 +19,7 @@ type sealed struct {
 	Seal *registry.Text `json:"seal,omitempty"`
 }
 
-func (s *sealed) Shed(err error) {
+func (s *sealed) Trim(err error) {
 	*s = sealed{}
 	s.Settle(err)
 }

@@ -26,9 +26,9 @@ type Result struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Shed leaves out the diff, for which the response has no room. What was done to
+// Trim leaves out the diff, for which the response has no room. What was done to
 // the file is told all the same.
-func (r *Result) Shed(err error) {
+func (r *Result) Trim(err error) {
 	_, why := fault.Of(err)
 	r.Diff = ""
 	r.say("The diff is left out: " + why + ".")

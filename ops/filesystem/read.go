@@ -47,8 +47,8 @@ type readResult struct {
 	Lossy   bool   `json:"encoding_lossy,omitempty"` // U+FFFD stands for what is no character
 }
 
-// Shed makes r a failed result that only names its path.
-func (r *readResult) Shed(err error) {
+// Trim makes r a failed result that only names its path.
+func (r *readResult) Trim(err error) {
 	*r = readResult{Path: r.Path}
 	r.Settle(err)
 }

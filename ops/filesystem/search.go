@@ -68,8 +68,8 @@ const (
 	maxShown = 500  // bytes of a match, or of a line around it
 )
 
-// A hunt is one search.
-type hunt struct {
+// A fileSearch is one search.
+type fileSearch struct {
 	searchParams
 	matcher search.Matcher
 	most    int64 // bytes of a file whose matches are shown
@@ -77,7 +77,7 @@ type hunt struct {
 
 func buildSearch(cfg searchSettings, _ *registry.Env) (registry.Func[searchParams, hits], error) {
 	return func(ctx context.Context, in searchParams) (hits, error) {
-		h := hunt{searchParams: in, most: cfg.MaxRead}
+		h := fileSearch{searchParams: in, most: cfg.MaxRead}
 		var err error
 		switch {
 		case len(in.Regex) > search.MaxPattern || len(in.Pattern) > search.MaxPattern:
@@ -124,7 +124,7 @@ func buildSearch(cfg searchSettings, _ *registry.Env) (registry.Func[searchParam
 }
 
 // look returns the matches in one entry of the tree.
-func (h hunt) look(ctx context.Context, n walk.Node) []hit {
+func (h fileSearch) look(ctx context.Context, n walk.Node) []hit {
 	name := n.Name
 	if strings.Contains(h.Pattern, "/") {
 		name = n.Rel()
@@ -147,7 +147,7 @@ func (h hunt) look(ctx context.Context, n walk.Node) []hit {
 
 // file returns the matches in the file n, called name. What was found by then
 // comes with an error.
-func (h hunt) file(ctx context.Context, n walk.Node, name string) (list []hit, err error) {
+func (h fileSearch) file(ctx context.Context, n walk.Node, name string) (list []hit, err error) {
 	f, err := n.Dir.OpenReader(n.Name)
 	if err != nil {
 		return nil, err

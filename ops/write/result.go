@@ -10,8 +10,8 @@ type PathResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *PathResult) Shed(err error) {
+// Trim keeps of a result that does not fit into the response what identifies it.
+func (r *PathResult) Trim(err error) {
 	r.Message = ""
 	r.Settle(err)
 }

@@ -32,8 +32,8 @@ type TransferResult struct {
 	journal.Mark
 }
 
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *TransferResult) Shed(err error) {
+// Trim keeps of a result that does not fit into the response what identifies it.
+func (r *TransferResult) Trim(err error) {
 	r.Message = ""
 	r.Settle(err)
 }

@@ -58,9 +58,9 @@ type result struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Shed leaves out the diff, for which the response has no room. What was done to
+// Trim leaves out the diff, for which the response has no room. What was done to
 // the file is told all the same.
-func (r *result) Shed(err error) {
+func (r *result) Trim(err error) {
 	_, why := fault.Of(err)
 	r.Diff = ""
 	r.Message = strings.TrimSpace(r.Message + " The diff is left out: " + why + ".")

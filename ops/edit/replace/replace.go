@@ -73,7 +73,7 @@ func build(cfg settings, env *registry.Env) (registry.Func[params, edit.Results]
 		}
 		s := summary{}
 		if in.Base.String() != "" {
-			h := &hunt{params: in, matcher: m, depth: cfg.MaxDepth, timeout: cfg.Timeout, taken: map[string]bool{}}
+			h := &fileSearch{params: in, matcher: m, depth: cfg.MaxDepth, timeout: cfg.Timeout, taken: map[string]bool{}}
 			for _, t := range tasks {
 				h.taken[t.Place.Abs] = true
 			}

@@ -125,8 +125,8 @@ func (r *result) Blocks() []registry.Block {
 	return []registry.Block{*r.block}
 }
 
-// Shed makes r a failed result that only names its source.
-func (r *result) Shed(err error) {
+// Trim makes r a failed result that only names its source.
+func (r *result) Trim(err error) {
 	*r = result{Source: r.Source, SourceType: r.SourceType}
 	r.Settle(err)
 }

@@ -232,7 +232,7 @@ func TestETagInAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := body.NewStore()
-	registry.Texts(list, func(text *registry.Text) { text.Stand(store.Put(text.Body()).Plain()) })
+	registry.Texts(list, func(text *registry.Text) { text.SetToken(store.Put(text.Body()).Plain()) })
 	line, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func TestManySources(t *testing.T) {
 func TestShed(t *testing.T) {
 	d := newDesk(t, map[string]string{"a.txt": "text"}, nil)
 	r := d.one(t, `{"sources": ["a.txt"]}`)
-	r.Shed(fault.New(fault.LimitExceeded, "too large"))
+	r.Trim(fault.New(fault.LimitExceeded, "too large"))
 	got, err := json.Marshal(r)
 	want := `{"source":"a.txt","source_type":"file","status":"error","error_code":"ERR_RESOURCE_LIMIT_EXCEEDED","error_message":"too large"}`
 	if err != nil || string(got) != want {

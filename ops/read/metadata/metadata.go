@@ -54,8 +54,8 @@ type metadata struct {
 	FinalURL    string            `json:"final_url,omitempty"`
 }
 
-// Shed makes r a failed result that only names its source.
-func (r *result) Shed(err error) {
+// Trim makes r a failed result that only names its source.
+func (r *result) Trim(err error) {
 	r.Metadata = nil
 	r.Settle(err)
 }

@@ -61,7 +61,7 @@ func TestTimes(t *testing.T) {
 
 func TestShed(t *testing.T) {
 	r := call(t, t.TempDir(), `{"sources": ["."]}`)[0]
-	r.Shed(fault.New(fault.LimitExceeded, "too large"))
+	r.Trim(fault.New(fault.LimitExceeded, "too large"))
 	got, err := json.Marshal(r)
 	want := `{"source":".","source_type":"file","status":"error","error_code":"ERR_RESOURCE_LIMIT_EXCEEDED","error_message":"too large"}`
 	if err != nil || string(got) != want {

@@ -46,8 +46,8 @@ type result struct {
 	Octal  string `json:"permissions_octal,omitempty"` // as they are now
 }
 
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *result) Shed(err error) {
+// Trim keeps of a result that does not fit into the response what identifies it.
+func (r *result) Trim(err error) {
 	r.Octal = ""
 	r.Settle(err)
 }

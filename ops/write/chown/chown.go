@@ -47,8 +47,8 @@ type result struct {
 	GID    *int   `json:"gid,omitempty"`
 }
 
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *result) Shed(err error) {
+// Trim keeps of a result that does not fit into the response what identifies it.
+func (r *result) Trim(err error) {
 	r.UID, r.GID = nil, nil
 	r.Settle(err)
 }

@@ -60,8 +60,8 @@ type result struct {
 	journal.Mark
 }
 
-// Shed keeps of a result that does not fit into the response what identifies it.
-func (r *result) Shed(err error) {
+// Trim keeps of a result that does not fit into the response what identifies it.
+func (r *result) Trim(err error) {
 	*r = result{Action: r.Action, Path: r.Path, Mark: r.Mark}
 	r.Settle(err)
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
-// A hunt looks for the files below base_path that have a match. Links are not
+// A fileSearch looks for the files below base_path that have a match. Links are not
 // followed: what they lead to is met under its own name.
-type hunt struct {
+type fileSearch struct {
 	params
 	matcher search.Matcher
 	depth   int
@@ -37,7 +37,7 @@ type sight struct {
 // run returns a task for each file with a match that is not taken, in path
 // order, and how many files were searched. Nothing is changed yet, so a search
 // that takes too long fails as a whole.
-func (h *hunt) run(ctx context.Context) (found []edit.Task, searched int, err error) {
+func (h *fileSearch) run(ctx context.Context) (found []edit.Task, searched int, err error) {
 	base, err := h.Base.Place()
 	if err != nil {
 		return nil, 0, err
@@ -77,7 +77,7 @@ func (h *hunt) run(ctx context.Context) (found []edit.Task, searched int, err er
 }
 
 // look decides about one entry.
-func (h *hunt) look(ctx context.Context, n walk.Node) sight {
+func (h *fileSearch) look(ctx context.Context, n walk.Node) sight {
 	if !n.Type.IsRegular() {
 		return sight{}
 	}
