@@ -68,7 +68,7 @@ func (c *commandLine) call() *cobra.Command {
 				kind, data := media(content)
 				switch {
 				case i == 0 && ok:
-					fmt.Fprintln(stdout, text.Text)
+					fmt.Fprintln(stdout, strings.TrimSuffix(text.Text, "\n"))
 				case data != nil && output != "":
 					saved++
 					name := numbered(output, saved)

@@ -130,6 +130,7 @@ func (c *commandLine) adopt(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		c.adopt(sub)
 	}
+	cmd.SuggestionsMinimumDistance = 2 // which cobra sets only where it looks itself
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			c.ran = true

@@ -70,7 +70,7 @@ func TestReference(t *testing.T) {
 	}
 	const written = "\n\nWritten by `make docs` from the code.\n\n"
 	pages := map[string]string{
-		"docs/settings.md": "# Settings\n\nSettings are environment variables; one that is set but empty counts as unset. A bad value keeps the server from\nstarting, and `conduit-mcp doctor` says why." + written + docs.Settings(settings(t, set)),
+		"docs/settings.md": "# Settings\n\nSettings are environment variables; one that is set but empty counts as unset. `--env-file FILE` reads those that\nthe environment lacks from a file like [.env.example](../.env.example). A bad value keeps the server from starting, and\n`conduit-mcp doctor` says why." + written + docs.Settings(settings(t, set)),
 		"docs/errors.md":   "# Error codes" + written + codes,
 	}
 	for _, ts := range toolsets {

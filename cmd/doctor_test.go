@@ -83,7 +83,7 @@ func TestClientsGetWhatWasChecked(t *testing.T) {
 		"defaults":   {},
 		"read only":  {env: map[string]string{"CONDUIT_READ_ONLY": "true"}},
 		"arguments":  {args: []string{"./work"}},
-		"everything": {env: everything, args: []string{"./work", "~/.ssh"}},
+		"everything": {env: everything, args: []string{"~/work", "~/.ssh"}},
 		"off":        {env: map[string]string{"CONDUIT_JOURNAL_DIR": "none", "CONDUIT_LOG_FILE_PATH": "none"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -486,6 +486,8 @@ func TestSubcommands(t *testing.T) {
 		{given, []string{"zip", "--help"}, "sync", "", 0},
 		{given, []string{"zip", "frobnicate"}, "", `unknown command "frobnicate"`, 2},
 		{given, []string{"zip", "stat"}, "", "did you mean status", 2},
+		{given, []string{"zip", "opne"}, "", "did you mean open", 2},
+		{given, []string{"dcotor"}, "", "did you mean doctor", 2},
 		{given, []string{"docto"}, "", "did you mean doctor", 2},
 		{given, []string{"help", "frobnicate"}, "", "no command", 2},
 		{given, []string{"doctor", "--strict"}, "Allowed directories", "", 0},

@@ -28,8 +28,7 @@ type Client struct {
 	entry func(s Server) any // nil for TOML
 }
 
-// All are the clients that are known, sorted by title. The first format that
-// most of them share is that of [Default].
+// All are the clients that are known, sorted by title.
 var All = []Client{
 	{ID: "claude-code", Title: "Claude Code", Files: []string{"`.mcp.json` in a project", "`~/.claude.json` for all of them (`claude mcp add` writes it)"}, entry: in("mcpServers", "type", "stdio")},
 	{ID: Default, Title: "Claude Desktop", Files: []string{"macOS: `~/Library/Application Support/Claude/claude_desktop_config.json`", "Windows: `%APPDATA%\\Claude\\claude_desktop_config.json`", "Linux: `~/.config/Claude/claude_desktop_config.json`"}, entry: in("mcpServers")},

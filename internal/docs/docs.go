@@ -24,12 +24,17 @@ func Settings(list []registry.Setting) string {
 }
 
 // Environment renders settings as the lines of an environment file, each
-// commented out with its default.
+// commented out with its default, but for CONDUIT_ALLOWED_PATHS: to set that to
+// its default would lift the denial of credentials.
 func Environment(list []registry.Setting) string {
 	var b strings.Builder
-	b.WriteString("# The settings of conduit-mcp with their defaults. A variable that is set but\n# empty counts as unset. Written by make docs.\n")
+	b.WriteString("# The settings of conduit-mcp with their defaults. A variable that is set but\n# empty counts as unset. conduit-mcp --env-file FILE reads such a file; what the\n# environment has comes before it. Written by make docs.\n")
 	for _, s := range list {
-		fmt.Fprintf(&b, "\n# %s\n# %s=%s\n", meaning(s), s.Env, defaultOf(s))
+		def := defaultOf(s)
+		if s.Env == "CONDUIT_ALLOWED_PATHS" {
+			def = ""
+		}
+		fmt.Fprintf(&b, "\n# %s\n# %s=%s\n", meaning(s), s.Env, def)
 	}
 	return b.String()
 }

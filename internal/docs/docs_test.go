@@ -72,7 +72,7 @@ func TestSettings(t *testing.T) {
 	if got := docs.Settings(list); got != want {
 		t.Errorf("table:\n%s\nwant:\n%s", got, want)
 	}
-	want = "# The settings of conduit-mcp with their defaults. A variable that is set but\n# empty counts as unset. Written by make docs.\n" +
+	want = "# The settings of conduit-mcp with their defaults. A variable that is set but\n# empty counts as unset. conduit-mcp --env-file FILE reads such a file; what the\n# environment has comes before it. Written by make docs.\n" +
 		"\n# Levels of a shelf. An integer from 1 to 9.\n# SHELF_DEPTH=3\n\n# Name of the shelf, a|b.\n# SHELF_NAME=\n"
 	if got := docs.Environment(list); got != want {
 		t.Errorf("environment:\n%s\nwant:\n%s", got, want)
