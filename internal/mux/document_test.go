@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/body"
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/mux"
 	"github.com/conduit-mcp/conduit-mcp/middleware"
 	"github.com/conduit-mcp/conduit-mcp/registry"
@@ -76,7 +77,7 @@ func TestJSONThatCannotBeWritten(t *testing.T) {
 
 // Items on both sides of the ends of pieces, some of them too large.
 func TestBatchesOfAllSizes(t *testing.T) {
-	for _, most := range []int{10, 300, 5000, 100_000} {
+	for _, most := range []int{10, 300, 5000, longtest.Count(40_000, 100_000)} {
 		list := func(context.Context) ([]item, error) {
 			var items []item
 			for i := range 60 {

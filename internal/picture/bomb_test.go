@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -229,7 +230,7 @@ func attempt(t testing.TB, data []byte) {
 func TestDamage(t *testing.T) {
 	attempt(t, []byte("\xff\xd8\xff\xc0\x00\x02"))
 	for name, data := range corpus(t) {
-		step := max(len(data)/60, 1)
+		step := max(len(data)/longtest.Count(20, 60), 1)
 		for n := 0; n < len(data); n += step {
 			cut := data[:n:n]
 			attempt(t, cut)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/disintegration/imaging"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
 )
 
@@ -91,7 +92,7 @@ func TestFit(t *testing.T) {
 
 func TestFitKeepsToTheLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	for range 150 {
+	for range longtest.Count(40, 150) {
 		src := photo(1+rng.IntN(160), 1+rng.IntN(160), rng.IntN(2) == 0)
 		data := stdPNG(t, src)
 		switch rng.IntN(4) {

@@ -336,7 +336,12 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// In a bubble, since what is not answered within seconds of the end is dropped.
 func TestEverythingReadIsAnswered(t *testing.T) {
+	synctest.Test(t, testEverythingReadIsAnswered)
+}
+
+func testEverythingReadIsAnswered(t *testing.T) {
 	s := start(t, stdio.Options{}, map[string]tool{"work": after(time.Millisecond)})
 	s.initialize()
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/conduit-mcp/conduit-mcp/internal/longtest"
 	"github.com/conduit-mcp/conduit-mcp/internal/textfile"
 	"github.com/conduit-mcp/conduit-mcp/registry"
 	"github.com/conduit-mcp/conduit-mcp/registry/fault"
@@ -253,8 +254,9 @@ func big(t testing.TB, size int) *os.File {
 }
 
 func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
-	const size, allowed = 50 << 20, 8 << 20
-	f := big(t, size)
+	const allowed = 8 << 20
+	size := int64(longtest.Count(20, 50)) << 20
+	f := big(t, int(size))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	text, err := textfile.New(f, size, "big.txt")
