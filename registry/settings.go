@@ -169,14 +169,20 @@ func (s Setting) path(lookup func(string) (string, bool)) (any, error) {
 	case s.Kind == "path":
 		return s.Default, nil
 	}
+	return s.usual(lookup), nil
+}
+
+// usual is the state or data directory that s has by default, "" where the
+// user's is not known.
+func (s Setting) usual(lookup func(string) (string, bool)) string {
 	base := userdir.State(lookup)
 	if s.Kind == "data" {
 		base = userdir.Data(lookup)
 	}
 	if base == "" {
-		return "", nil
+		return ""
 	}
-	return filepath.Join(base, filepath.FromSlash(s.Default)), nil
+	return filepath.Join(base, filepath.FromSlash(s.Default))
 }
 
 // Shown is the active value of s as logs and answers show it: the value itself,

@@ -132,7 +132,8 @@ type UsageError string
 func (u UsageError) Error() string { return string(u) }
 
 // Directories returns the state and data directories among the settings that T
-// declares. It is an Own for toolsets that keep nothing elsewhere.
+// declares, and those that servers without these settings have. It is an Own for
+// toolsets that keep nothing elsewhere.
 func Directories[T any](env *Env) ([]string, error) {
 	var list []string
 	for _, s := range SettingsOf[T]() {
@@ -143,8 +144,10 @@ func Directories[T any](env *Env) ([]string, error) {
 		if err != nil {
 			return list, err
 		}
-		if dir != "" {
-			list = append(list, dir.(string))
+		for _, dir := range []string{dir.(string), s.usual(env.Lookup)} {
+			if dir != "" && !slices.Contains(list, dir) {
+				list = append(list, dir)
+			}
 		}
 	}
 	return list, nil

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/audit"
 	"github.com/conduit-mcp/conduit-mcp/internal/agentcli/config"
@@ -19,6 +20,11 @@ import (
 // tasks are globs, the others absolute.
 func Records(c *config.Config, lookup func(key string) (string, bool)) []string {
 	list := c.Records()
+	for _, usual := range config.Default().Records() {
+		if !slices.Contains(list, usual) { // a server with another configuration has left its own there
+			list = append(list, usual)
+		}
+	}
 	if dir := stateDir(lookup); dir != "" {
 		list = append(list, dir)
 	}

@@ -20,7 +20,7 @@ func TestPlacesOfRecords(t *testing.T) {
 		got := agentcli.Records(c, func(key string) (string, bool) {
 			return map[string]string{"HOME": "/home/me", "XDG_STATE_HOME": v.state}[key], true
 		})
-		if want := []string{".mcp-conduit/audit", ".mcp-conduit/tasks", "/var/log/agents", v.want}; !slices.Equal(got, want) {
+		if want := []string{".mcp-conduit/audit", ".mcp-conduit/tasks", "/var/log/agents", ".mcp-conduit/logs", v.want}; !slices.Equal(got, want) {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
