@@ -39,6 +39,10 @@ func Run(args []string, environ map[string]string, stdin io.Reader, stdout, stde
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	out := &output{Writer: stdout}
+	if f, ok := stdout.(*os.File); !ok || !isTerminal(f) { // commands ask whether it is one
+		stdout = out
+	}
 	stdout, stderr = atTerminal(stdout), atTerminal(stderr)
 	c := &commandLine{environ: environ}
 	defer c.close()
@@ -52,10 +56,28 @@ func Run(args []string, environ map[string]string, stdin io.Reader, stdout, stde
 			root, err = root.Root().ExecuteContextC(ctx)
 		}
 	}
+	if out.err != nil {
+		c.ran, err = true, fmt.Errorf("the output cannot be written: %w", out.err)
+		c.JSON = false // the reason goes to stderr
+	}
 	if err == nil {
 		return c.code
 	}
 	return c.fail(root, err, stdout, stderr)
+}
+
+// An output remembers that it could not be written, whoever passes over it.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // Root returns the command with all commands of the toolsets that are linked in,

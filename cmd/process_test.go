@@ -527,3 +527,20 @@ func TestSubcommands(t *testing.T) {
 		t.Errorf("%v: %s", err, stdout)
 	}
 }
+
+// What cannot be written is not told as done.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	for _, args := range [][]string{{"tools"}, {"tools", "--json"}, {"version"}, {"--help"}, {"call", "list.entries", `{"path":"."}`}} {
+		p := prepare(t, map[string]string{"CONDUIT_ALLOWED_PATHS": "~"}, args...)
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.cmd.Stdout = full
+		_ = p.cmd.Run()
+		full.Close()
+		if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.stderr.String(), "no space left") {
+			t.Errorf("%q: code %d, %s", args, code, p.stderr.String())
+		}
+	}
+}

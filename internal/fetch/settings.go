@@ -18,7 +18,7 @@ type Settings struct {
 	Guard     string        `env:"CONDUIT_URL_GUARD" default:"metadata" oneof:"metadata private off" doc:"Addresses that URLs may not reach: metadata refuses link-local and cloud metadata addresses, private everything that is not public, off nothing."`
 	Unguarded string        `env:"CONDUIT_UNGUARDED_HOSTS" default:"" doc:"Hosts exempt from CONDUIT_URL_GUARD, as host or host:port, separated by commas; *.example.org stands for every host below example.org."`
 	Allowed   string        `env:"CONDUIT_ALLOWED_HOSTS" default:"" doc:"When set, the only hosts that URLs may name, written as in CONDUIT_UNGUARDED_HOSTS."`
-	Proxy     string        `env:"CONDUIT_HTTP_PROXY" default:"" doc:"Proxy for all URLs, as http://[user:password@]host:port; proxies of the environment are ignored."`
+	Proxy     string        `env:"CONDUIT_HTTP_PROXY" secret:"true" default:"" doc:"Proxy for all URLs, as http://[user:password@]host:port; proxies of the environment are ignored."`
 }
 
 const (

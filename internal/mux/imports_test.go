@@ -70,7 +70,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				ok = i == "registry/fault"
 			case name == "registry":
 				ok = i == "registry/fault" || i == "registry/place" || i == "internal/userdir"
-			case name == "registry/optest", name == "internal/demo", strings.HasPrefix(name, "cmd"):
+			case name == "registry/optest", name == "internal/demo", name == "internal/man", strings.HasPrefix(name, "cmd"):
 			case name == "middleware":
 				ok = strings.HasPrefix(i, "registry")
 			case strings.HasPrefix(name, "internal/stdio"):

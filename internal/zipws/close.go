@@ -98,6 +98,9 @@ type PruneOptions struct {
 // Prune removes sessions with all changes in them that were not synced.
 func (m *Workspaces) Prune(ctx context.Context, o PruneOptions) (r PruneReport, err error) {
 	r.Pruned = []Pruned{}
+	if o.All && o.Stale > 0 {
+		return r, fault.New(InvalidParams, "%s and %s exclude each other; give one", m.Words.All, m.Words.Stale)
+	}
 	if !o.All && o.Stale <= 0 {
 		return r, fault.New(InvalidParams, "say which sessions to remove: %s, or %s with a duration such as \"24h\" or \"7d\"", m.Words.All, m.Words.Stale)
 	}

@@ -157,11 +157,10 @@ func (m *Workspaces) allow(list []metadata) {
 	for _, d := range list {
 		dir := m.contents(d.Name)
 		now[dir] = true
-		if !m.allowed[dir] {
-			if err := m.Host.Allow(dir); err != nil {
-				m.Log.Warn("a zip workspace cannot be made accessible", "dir", dir, "err", err)
-				delete(now, dir)
-			}
+		// Each time, since another process may have made the directory anew.
+		if err := m.Host.Allow(dir); err != nil {
+			m.Log.Warn("a zip workspace cannot be made accessible", "dir", dir, "err", err)
+			delete(now, dir)
 		}
 	}
 	for dir := range m.allowed {

@@ -374,3 +374,17 @@ func TestWorkspaceIsAllowedWhileOpen(t *testing.T) {
 		t.Error("the directory of a closed session is allowed")
 	}
 }
+
+// A session that another server closed and this one opens again under its name
+// has another directory, which is allowed in its turn.
+func TestWorkspaceMadeAnewIsAllowed(t *testing.T) {
+	b := newBench(t, nil)
+	b.write(t, filepath.Join(b.dir, "a.zip"), string(pack(t, []txtar.File{{Name: "a", Data: []byte("a")}})))
+	other := newBench(t, map[string]string{"CONDUIT_ZIP_DATA_DIR": b.state, "CONDUIT_ALLOWED_PATHS": b.dir, "CONDUIT_PROJECT_ROOT": b.dir})
+	b.prepare(t, `zipfs_open {"path": "a.zip"}`)
+	other.prepare(t, `zipfs_close {}`)
+	b.prepare(t, `zipfs_open {"path": "a.zip"}`)
+	if _, err := b.app.Env.Paths.Resolve(filepath.Join(b.state, "workspaces", "a", "contents", "a")); err != nil {
+		t.Error(err)
+	}
+}

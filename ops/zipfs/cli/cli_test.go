@@ -228,6 +228,7 @@ func TestCommands(t *testing.T) {
 		{"close a --no-sync", "", 0, "closed\n", ""},
 		{"write x --content y", "", 0, "1 bytes written\n", ""},
 		{"prune", "", 2, "", "say which"},
+		{"prune --all --stale 7d", "", 2, "", "exclude each other"},
 		{"prune --stale soon", "", 2, "", "no duration"},
 		{"prune --all --dry-run", "", 0, "would remove one: all\n18 bytes\n", ""},
 		{"close --sync", "", 0, "synced and closed\n", ""},
