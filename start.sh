@@ -8,5 +8,5 @@ if [[ -x "$here/bin/conduit-mcp" ]]; then
 	exec "$here/bin/conduit-mcp" "$@"
 fi
 # go changes the directory, and relative paths must start from this one.
-export CONDUIT_PROJECT_ROOT="${CONDUIT_PROJECT_ROOT:-$PWD}"
-exec go -C "$here" run ./cmd/conduit-mcp "$@"
+export STARTED_IN="$PWD"
+exec go -C "$here" run -exec "sh -c 'cd \"\$STARTED_IN\" && exec \"\$0\" \"\$@\"'" ./cmd/conduit-mcp "$@"

@@ -95,7 +95,7 @@ func loadSettings(lookup userdir.Lookup, dirs []string) (Settings, error) {
 	case s.commandLine:
 		for _, d := range dirs {
 			if d, _ = userdir.Expand(d, lookup); !filepath.IsAbs(d) {
-				d = filepath.Join(cmp.Or(s.project, s.working), d)
+				d = filepath.Join(s.working, d)
 			}
 			s.dirs = append(s.dirs, d)
 		}
