@@ -43,7 +43,7 @@ test-long:
 	@packages=$$(grep -rl --include='*_test.go' /internal/longtest cmd internal middleware ops registry | xargs -n 1 dirname | sort -u); \
 	printf '\n== long tests of\n%s\n' "$$packages"; \
 	LONG_TESTS=1 $(test) $$(printf './%s ' $$packages)
-	CONDUIT_TEST_RACE=$(race_for) go test -count=1 -run TestExchangedForALink -timeout 60m ./ops/all
+	LONG_RACE=$(race_for) go test -count=1 -run TestExchangedForALink -timeout 60m ./ops/all
 
 # Real coding agents from the npm registry against a model of the test's own;
 # REALCLI_DIR keeps the installation.

@@ -139,7 +139,7 @@ func ISO(t time.Time) string {
 
 // Of describes what p is, without opening it.
 func Of(p place.Place) (Info, error) {
-	if f, err := p.Pin(); err == nil {
+	if f, err := p.OpenPath(); err == nil {
 		defer f.Close()
 		if i, err := At(p.Root, f, p.Name, ""); err == nil {
 			return i, nil

@@ -356,7 +356,7 @@ func (r *Roots) straight(path string) (*dir, *place.Base) {
 	if d == nil {
 		return nil, nil
 	}
-	if base, err := d.handle(); err == nil && base.Straight(d.name(path)) {
+	if base, err := d.handle(); err == nil && base.FreeOfLinks(d.name(path)) {
 		return d, base
 	}
 	return nil, nil

@@ -66,9 +66,9 @@ var exchanges = []string{
 
 // While calls name what lies in t, another process exchanges t and a link to a
 // denied directory that holds the same names. Nothing of that is told or changed.
-// Each call is repeated for CONDUIT_TEST_RACE, a second by default.
+// Each call is repeated for LONG_RACE, a second by default.
 func TestExchangedForALink(t *testing.T) {
-	long, err := time.ParseDuration(cmp.Or(os.Getenv("CONDUIT_TEST_RACE"), "1s"))
+	long, err := time.ParseDuration(cmp.Or(os.Getenv("LONG_RACE"), "1s"))
 	succeed(t, err)
 	for i, call := range exchanges {
 		name, args, _ := strings.Cut(call, "{")

@@ -21,10 +21,10 @@ func NewBase(root *os.Root) (*Base, error) {
 	return &Base{root, f}, nil
 }
 
-// Straight reports whether name, a path without "..", exists below b without a
+// FreeOfLinks reports whether name, a path without "..", exists below b without a
 // link in it, or may be created so: then the directory that is to hold it
 // exists. Where it is false, the path must be followed element by element.
-func (b *Base) Straight(name string) bool {
+func (b *Base) FreeOfLinks(name string) bool {
 	err := b.pass(name)
 	if err == unix.ENOENT {
 		err = b.pass(filepath.Dir(name))
@@ -76,7 +76,7 @@ func (p Place) OpenDir() (*os.File, error) {
 }
 
 func (p Place) chmod(mode fs.FileMode) error {
-	f, err := p.Pin()
+	f, err := p.OpenPath()
 	if err != nil {
 		return err
 	}
@@ -94,10 +94,10 @@ func decided(err error) bool {
 	return errors.As(err, &no) && no != unix.ENOSYS && no != unix.EPERM && no != unix.EAGAIN && no != unix.EINVAL && no != unix.E2BIG
 }
 
-// Pin returns a descriptor of what p is, of the link itself where it ends in one,
+// OpenPath (O_PATH) returns a descriptor of what p is, of the link itself where it ends in one,
 // that serves for describing it alone, [errors.ErrUnsupported] where there is
 // none.
-func (p Place) Pin() (*os.File, error) {
+func (p Place) OpenPath() (*os.File, error) {
 	b := p.base()
 	if b == nil {
 		return nil, errors.ErrUnsupported

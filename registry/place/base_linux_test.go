@@ -46,7 +46,7 @@ func TestStraight(t *testing.T) {
 		"magic": false, "magic/etc": false, "dir/f/x": false, "new/new": false, "..": false, "../x": false, "/etc": false,
 		strings.Repeat("n", 256): false, "a\x00": false,
 	} {
-		if got := p.Base.Straight(name); got != want {
+		if got := p.Base.FreeOfLinks(name); got != want {
 			t.Errorf("%.40q: %t", name, got)
 		}
 	}
@@ -133,7 +133,7 @@ func TestBaseIsOfTheRootAlone(t *testing.T) {
 	}
 }
 
-func TestPin(t *testing.T) {
+func TestOpenPath(t *testing.T) {
 	p := based(t)
 	at := func(name string) string { return filepath.Join(p.Abs, name) }
 	must(t, os.Mkdir(at("dir"), 0o755))
@@ -145,7 +145,7 @@ func TestPin(t *testing.T) {
 	} {
 		q := p
 		q.Name, q.Abs = name, at(name)
-		f, err := q.Pin()
+		f, err := q.OpenPath()
 		must(t, err)
 		fi, err := f.Stat()
 		if err != nil || fi.Mode() != want || fi.Name() != filepath.Base(name) {
@@ -159,11 +159,11 @@ func TestPin(t *testing.T) {
 	for _, name := range []string{"none", "link/closed", "../x"} {
 		q := p
 		q.Name = name
-		if f, err := q.Pin(); err == nil {
+		if f, err := q.OpenPath(); err == nil {
 			t.Errorf("%s is %s", name, f.Name())
 		}
 	}
-	if _, err := top(t).Child("dir").Pin(); err == nil {
+	if _, err := top(t).Child("dir").OpenPath(); err == nil {
 		t.Error("a place without a base was pinned")
 	}
 }

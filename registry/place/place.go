@@ -300,7 +300,7 @@ func (p Place) OpenFileOnly() (*os.File, fs.FileInfo, error) {
 
 // Stat describes what p is; it does not open it.
 func (p Place) Stat() (fi fs.FileInfo, err error) {
-	if f, err := p.Pin(); err == nil {
+	if f, err := p.OpenPath(); err == nil {
 		defer f.Close()
 		return f.Stat()
 	} else if decided(err) {
