@@ -63,10 +63,10 @@ func TestClientsGetWhatWasChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Every setting with a value other than its default.
-	everything := map[string]string{"CONDUIT_TOOLSETS": "all", "CONDUIT_DENIED_PATHS": "~/work/secret" + string(os.PathListSeparator) + "*.key", "CONDUIT_HTTP_PROXY": "http://127.0.0.1:1"}
+	everything := map[string]string{"CONDUIT_TOOLSETS": "all", "CONDUIT_DENIED_PATHS": "~/work/secret" + string(os.PathListSeparator) + "*.key"}
 	for _, s := range settings(t, set) {
 		switch _, given := everything[s.Env]; {
-		case given || s.Env == "CONDUIT_ALLOWED_PATHS" || s.Env == "MCP_CONDUIT_CONFIG":
+		case given || s.Secret || s.Env == "CONDUIT_ALLOWED_PATHS" || s.Env == "MCP_CONDUIT_CONFIG":
 		case s.Kind == "boolean":
 			everything[s.Env] = map[string]string{"true": "no", "false": "yes"}[s.Default]
 		case s.Kind == "integer":
@@ -114,6 +114,15 @@ func TestClientsGetWhatWasChecked(t *testing.T) {
 				t.Errorf("started %v\nchecked %v", got, want)
 			}
 		})
+	}
+}
+
+// A secret is in nothing that doctor shows, and said to be left out.
+func TestDoctorShowsNoSecret(t *testing.T) {
+	var out, errs strings.Builder
+	code := Run([]string{"doctor", "--json", t.TempDir()}, map[string]string{"HOME": t.TempDir(), "CONDUIT_LOG_FILE_PATH": "NONE", "CONDUIT_HTTP_PROXY": "http://user:hush@127.0.0.1:1"}, strings.NewReader(""), &out, &errs)
+	if code != 0 || strings.Contains(out.String(), "hush") || !strings.Contains(out.String(), "CONDUIT_HTTP_PROXY") || !strings.Contains(out.String(), `"(set)"`) {
+		t.Errorf("%d: %s%s", code, out.String(), errs.String())
 	}
 }
 
