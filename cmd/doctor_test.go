@@ -51,7 +51,7 @@ func TestClientsGetWhatWasChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	home, elsewhere := filepath.Join(dir, "home"), filepath.Join(dir, "elsewhere")
-	for _, d := range []string{"home/.ssh", "home/work/secret", "elsewhere", "temp"} {
+	for _, d := range []string{"home/.ssh", "home/proj/secret", "elsewhere", "temp"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestClientsGetWhatWasChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Every setting with a value other than its default.
-	everything := map[string]string{"CONDUIT_TOOLSETS": "all", "CONDUIT_DENIED_PATHS": "~/work/secret" + string(os.PathListSeparator) + "*.key"}
+	everything := map[string]string{"CONDUIT_TOOLSETS": "all", "CONDUIT_DENIED_PATHS": "~/proj/secret" + string(os.PathListSeparator) + "*.key"}
 	for _, s := range settings(t, set) {
 		switch _, given := everything[s.Env]; {
 		case given || s.Secret || s.Env == "CONDUIT_ALLOWED_PATHS" || s.Env == "MCP_CONDUIT_CONFIG":
@@ -75,15 +75,15 @@ func TestClientsGetWhatWasChecked(t *testing.T) {
 			everything[s.Env] = "state-" + s.Env
 		}
 	}
-	everything["CONDUIT_LOG_FILE_PATH"], everything["CONDUIT_PROJECT_ROOT"] = "a.log", filepath.Join(home, "work")
+	everything["CONDUIT_LOG_FILE_PATH"], everything["CONDUIT_PROJECT_ROOT"] = "a.log", filepath.Join(home, "proj")
 	for name, c := range map[string]struct {
 		env  map[string]string
 		args []string
 	}{
 		"defaults":   {},
 		"read only":  {env: map[string]string{"CONDUIT_READ_ONLY": "true"}},
-		"arguments":  {args: []string{"./work"}},
-		"everything": {env: everything, args: []string{"~/work", "~/.ssh"}},
+		"arguments":  {args: []string{"./proj"}},
+		"everything": {env: everything, args: []string{"~/proj", "~/.ssh"}},
 		"off":        {env: map[string]string{"CONDUIT_JOURNAL_DIR": "none", "CONDUIT_LOG_FILE_PATH": "none"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,14 +19,14 @@ func TestReadingMakesNoFiles(t *testing.T) {
 		{"list", `{"operation":"entries","path":"."}`},
 		{"list", `{"operation":"system_info","info_type":"server_capabilities"}`},
 		{"list", `{"operation":"system_info","info_type":"recent_changes"}`},
-		{"read", `{"operation":"content","sources":["work/f"]}`},
-		{"read", `{"operation":"metadata","sources":["work/f"]}`},
+		{"read", `{"operation":"content","sources":["proj/f"]}`},
+		{"read", `{"operation":"metadata","sources":["proj/f"]}`},
 		{"find", `{"base_path":".","match_criteria":[{"type":"content_pattern","pattern":"text"}]}`},
 	}
 	dry := []struct{ tool, args string }{
-		{"edit", `{"operation":"apply","dry_run":true,"changes":[{"path":"work/f","edits":[{"old_text":"text","new_text":"new"}]}]}`},
-		{"edit", `{"operation":"replace","dry_run":true,"paths":["work/f"],"pattern":"text","replacement":"new"}`},
-		{"edit", `{"operation":"patch","dry_run":true,"patch":"--- a/work/f\n+++ b/work/f\n@@ -1 +1 @@\n-text\n+new\n"}`},
+		{"edit", `{"operation":"apply","dry_run":true,"changes":[{"path":"proj/f","edits":[{"old_text":"text","new_text":"new"}]}]}`},
+		{"edit", `{"operation":"replace","dry_run":true,"paths":["proj/f"],"pattern":"text","replacement":"new"}`},
+		{"edit", `{"operation":"patch","dry_run":true,"patch":"--- a/proj/f\n+++ b/proj/f\n@@ -1 +1 @@\n-text\n+new\n"}`},
 	}
 	for name, c := range map[string]struct {
 		env   map[string]string
@@ -38,10 +38,10 @@ func TestReadingMakesNoFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env := maps.Clone(c.env)
 			p := start(t, env, "./")
-			if err := os.Mkdir(filepath.Join(p.home, "work"), 0o755); err != nil {
+			if err := os.Mkdir(filepath.Join(p.home, "proj"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			p.file("work/f", "text\n")
+			p.file("proj/f", "text\n")
 			p.handshake()
 			for id, call := range c.calls {
 				p.send(toolCall(id, call.tool, call.args))
@@ -56,7 +56,7 @@ func TestReadingMakesNoFiles(t *testing.T) {
 				found = append(found, strings.TrimPrefix(path, p.home))
 				return err
 			})
-			if got := strings.Join(found, " "); err != nil || got != " /work /work/f" {
+			if got := strings.Join(found, " "); err != nil || got != " /proj /proj/f" {
 				t.Errorf("in the home directory: %s, %v", got, err)
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -188,52 +187,6 @@ func (r *Roots) HoldsRoot(abs string) bool {
 		return true
 	}
 	return r.outer != nil && r.outer.HoldsRoot(abs)
-}
-
-// Allow makes path an allowed directory until Revoke, though it is among the
-// server's own files, which otherwise are denied. What is allowed is the
-// directory that is there now, by device and inode: another that takes its name
-// later is not. Configured rules hold in it as everywhere. To allow it again
-// changes nothing.
-func (r *Roots) Allow(path string) error {
-	d, err := r.allow(path)
-	if err != nil {
-		return err
-	}
-	d.grant, d.asked = true, filepath.Clean(path)
-	r.grants.Lock()
-	defer r.grants.Unlock()
-	for i, have := range r.grants.dirs {
-		if have.abs == d.abs {
-			if _, err := have.handle(); err != nil {
-				r.grants.dirs[i] = d
-			}
-			return nil
-		}
-	}
-	r.grants.dirs = append(r.grants.dirs, d)
-	return nil
-}
-
-// Revoke takes back what Allow did for path, which may be gone.
-func (r *Roots) Revoke(path string) {
-	r.grants.Lock()
-	defer r.grants.Unlock()
-	r.grants.dirs = slices.DeleteFunc(r.grants.dirs, func(d *dir) bool { return d.asked == filepath.Clean(path) })
-}
-
-// granted returns the directory of Allow that holds abs.
-func (r *Roots) granted(abs string) *dir {
-	r.grants.RLock()
-	defer r.grants.RUnlock()
-	for _, d := range r.grants.dirs {
-		if place.Within(abs, d.abs) {
-			if _, err := d.handle(); err == nil {
-				return d
-			}
-		}
-	}
-	return nil
 }
 
 // handle returns the open directory, opened anew where the path leads elsewhere
@@ -435,83 +388,3 @@ func (r *Roots) holding(abs string) *dir {
 	}
 	return best
 }
-
-// follow resolves the links of a clean absolute path as far as it exists; what
-// does not exist is appended as it stands, and is not found where a link has it
-// go on upwards from there. On an error the path returned is how far it came, so
-// that the caller can tell inside from outside.
-func (r *Roots) follow(path string) (string, error) {
-	if d := r.holding(path); d != nil {
-		return follow(d.abs, path, nil) // an allowed directory's own path has no links
-	}
-	return follow(filepath.VolumeName(path)+string(os.PathSeparator), path, nil)
-}
-
-// follow is that of Roots; real is how much of path has no links. Where visit is
-// not nil it is called before each look into a directory.
-func follow(real, path string, visit func(dir string)) (string, error) {
-	rest := split(path[min(len(real), len(path)):])
-	for links := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == ".." { // only link targets have it
-			if fi, err := os.Lstat(real); err != nil || !fi.IsDir() {
-				return real, cmp.Or(err, notDirectory(real, path))
-			}
-			real = filepath.Dir(real)
-			continue
-		}
-		next := filepath.Join(real, name)
-		if visit != nil {
-			visit(real)
-		}
-		fi, err := os.Lstat(next)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-			real = filepath.Join(append([]string{next}, rest...)...)
-			if !slices.Contains(rest, "..") {
-				return real, nil
-			}
-			return real, &fs.PathError{Op: "lstat", Path: path, Err: fs.ErrNotExist}
-		case err != nil:
-			if parent, perr := os.Lstat(real); perr == nil && !parent.IsDir() {
-				err = notDirectory(real, path)
-			}
-			return next, err
-		case fi.Mode()&fs.ModeSymlink == 0:
-			real = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return next, fault.New(fault.FSPathResolution, "%s: too many symbolic links; they may form a loop", path)
-		}
-		target, err := os.Readlink(next)
-		if err != nil {
-			return next, err
-		}
-		if filepath.IsAbs(target) {
-			real = filepath.VolumeName(target) + string(os.PathSeparator)
-			target = target[len(filepath.VolumeName(target)):]
-		}
-		rest = append(split(target), rest...)
-	}
-	return real, nil
-}
-
-func notDirectory(abs, path string) error {
-	return fault.New(fault.FSPathResolution, "%s is a file, so nothing lies below it (%s)", abs, path)
-}
-
-// split returns the elements of path without the empty ones and ".".
-func split(path string) []string {
-	var list []string
-	for e := range strings.FieldsFuncSeq(path, func(c rune) bool { return c < utf8.RuneSelf && os.IsPathSeparator(uint8(c)) }) {
-		if e != "." {
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-// foldCase tells whether names that differ only in case are usually one file.
-const foldCase = runtime.GOOS == "darwin" || runtime.GOOS == "windows"
